@@ -72,18 +72,7 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     ]
     if claims:
         truth["claims"] = claims
-    if facts := facts_of(raw):
-        truth["facts"] = facts
-    if raw.get("correct_behavior") == "context_dependent":
-        # The direction differs between missions, so the right answer is that it depends.
-        truth |= {"answerable": False, "depends": True}
-    if raw.get("expected_confidence") in ("high", "medium", "low"):
-        truth["warranted"] = raw["expected_confidence"]
-    return truth
-
-
-def facts_of(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The facts of a ground truth, each once, with the number that one begins with."""
+    # each fact once, with the number that it begins with
     facts: dict[str, dict[str, Any]] = {}
     for field in FACT_FIELDS:
         value = raw.get(field) or []
@@ -91,7 +80,14 @@ def facts_of(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
             facts[text] = {"text": text}
             if quantity := LEADING_QUANTITY.fullmatch(text):
                 facts[text]["number"] = float(quantity[1].replace(",", ""))
-    return list(facts.values())
+    if facts:
+        truth["facts"] = list(facts.values())
+    if raw.get("correct_behavior") == "context_dependent":
+        # The direction differs between missions, so the right answer is that it depends.
+        truth |= {"answerable": False, "depends": True}
+    if raw.get("expected_confidence") in ("high", "medium", "low"):
+        truth["warranted"] = raw["expected_confidence"]
+    return truth
 
 
 def verifiers_of(names: Sequence[str]) -> list[str]:

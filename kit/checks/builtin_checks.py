@@ -136,12 +136,11 @@ def regex_check(
     # `re` cannot stop a pattern that takes exponential time; `regex` can.
     import regex
 
-    settings = (
-        (regex.IGNORECASE, not case),
-        (regex.DOTALL, dotall),
-        (regex.MULTILINE, multiline),
+    flags = (
+        regex.IGNORECASE * (not case)
+        | regex.DOTALL * dotall
+        | regex.MULTILINE * multiline
     )
-    flags = sum(flag for flag, is_on in settings if is_on)
     matches = regex.findall(
         pattern, visible_text(answer).strip(), flags, timeout=REGEX_SECONDS
     )
@@ -156,11 +155,9 @@ def _edge_check(
     ) -> Measured:
         edges = tuple(comparable_text(term, case) for term in as_terms(text))
         # With its markdown, too: "**" may be what the answer must start with.
-        texts = [
-            comparable_text(x, case) for x in (answer, without_markdown(answer))
-        ]
+        texts = (answer, without_markdown(answer))
         return (
-            any(getattr(text, method)(edges) for text in texts),
+            any(getattr(comparable_text(x, case), method)(edges) for x in texts),
             f"{method} {edges}",
         )
 
@@ -202,10 +199,14 @@ def exact_check(
 
     A last line "Confidence: 80%", end marks and markdown are not part of it.
     """
-    # The last block counts: a model may repeat the question's form before it answers.
-    body = [answer, *ANSWER_BLOCK.findall(answer)][-1]
     # A model that is trained to state its confidence still answers the question.
-    body = re.sub(CONFIDENCE_LINE.format("confidence"), "", body, flags=re.I)
+    body = re.sub(
+        CONFIDENCE_LINE.format("confidence"),
+        "",
+        # The last block counts: a model may repeat the question's form before it answers.
+        [answer, *ANSWER_BLOCK.findall(answer)][-1],
+        flags=re.I,
+    )
 
     def bare_text(text: str) -> str:
         return comparable_text(text, case).strip(" .!?\n")
@@ -226,12 +227,12 @@ def number_check(
     # U+2212 is the minus of typeset text.
     text = NUMBER_LIST.sub(" ", without_markdown(answer).replace("−", "-"))
     quantities = QUANTITY_PATTERN.findall(text)
-    # Floats: 0.1 + 0.2 is 0.3 here.
-    slack = tolerance + 1e-9 * abs(value)
     units_behind = {
         behind
         for digits, behind in quantities
-        if abs(float(digits.replace(",", "")) - value) <= slack
+        # Floats: 0.1 + 0.2 is 0.3 here.
+        if abs(float(digits.replace(",", "")) - value)
+        <= tolerance + 1e-9 * abs(value)
     }
     is_met = unit in units_behind if unit else bool(units_behind)
     return is_met, f"{len(quantities)} numbers; wanted {value:g} {unit}"
@@ -241,8 +242,7 @@ def cites_check(
     task: Task, answer: str, *, min: WholeNumber = 1, only_known: bool = True
 ) -> Measured:
     """At least `min` source ids are cited; with `only_known`, none that the task does not have."""
-    names = ",".join(CITED_IDS.findall(answer)).split(",")
-    ids = set(map(str.strip, names)) - {""}
+    ids = {*map(str.strip, ",".join(CITED_IDS.findall(answer)).split(","))} - {""}
     strange = ids - task.sources.keys() if only_known else set()
     return (
         len(ids) >= min and not strange,
@@ -254,7 +254,7 @@ def own_words(
     task: Task, answer: str, *, min: CountBound = None, max: CountBound = None
 ) -> Measured:
     """Different words of the answer that the prompt does not have."""
-    new = set(lowercase_words(answer)) - set(lowercase_words(task.prompt))
+    new = set(lowercase_words(answer)).difference(lowercase_words(task.prompt))
     return within_bounds(len(new), "words that the prompt has not", min, max)
 
 

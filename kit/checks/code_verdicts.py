@@ -69,9 +69,12 @@ def check_answer(task: Task, response: Response, criterion: Criterion) -> Verdic
     key = fingerprint([CHECKS_VERSION, task, criterion, response.text])
     try:
         is_met, reason = measure_check(task, answer, criterion)
-        # Silence has no comma and few words: a limit alone must not pay it.
-        if criterion.weight >= 0 and _is_silent(task, answer, criterion):
-            is_met, reason = False, "the answer has no word"
+        # Silence has no comma and few words: a limit alone must not pay it. Nor an answer without a
+        # word, unless its marks ("{}") do what silence does not.
+        if criterion.weight >= 0 and not has_word(answer):
+            is_blank = not visible_text(answer).strip()
+            if is_blank or measure_check(task, "", criterion)[0]:
+                is_met, reason = False, "the answer has no word"
     # A user's function, or a pattern that runs too long.
     except Exception as e:
         reason = f"{type(e).__name__}: {e}"[:200]
@@ -100,14 +103,6 @@ def measure_check(task: Task, answer: str, criterion: Criterion) -> Measured:
     if is_met is not None and (criterion.check or {}).get("not"):
         return not is_met, f"{reason}; the contrary is wanted"
     return is_met, reason
-
-
-def _is_silent(task: Task, answer: str, criterion: Criterion) -> bool:
-    """True for an answer without a word, unless its marks ("{}") do what silence does not."""
-    return not has_word(answer) and (
-        not visible_text(answer).strip()
-        or bool(measure_check(task, "", criterion)[0])
-    )
 
 
 def validate_check(criterion: Criterion, task: Task | None = None) -> None:

@@ -75,8 +75,7 @@ class AnswerForm:
         """
         # Models set the labels in bold, and that changes nothing.
         text = strip_thinking(text).replace("*", "")
-        lines = list(map(str.strip, lines_of(text)))
-        answer = _labelled_text(lines, self.answer, -2 if self.confidence else -1)
+        answer = _labelled_text(text, self.answer, -2 if self.confidence else -1)
         confidence = _stated_share(text, self.confidence)
         problem = ""
         if answer is None:
@@ -86,10 +85,10 @@ class AnswerForm:
         return StatedAnswer(answer, confidence, problem)
 
 
-def _labelled_text(lines: list[str], label: str, place: int) -> str | None:
-    """The text behind a label, where it stands in this place and in no other."""
+def _labelled_text(text: str, label: str, place: int) -> str | None:
+    """The text behind a label, where it stands in this line and in no other."""
     pattern = re.compile(rf"{re.escape(label)}\s*:\s*(.+)", re.I)
-    matches = list(map(pattern.fullmatch, lines))
+    matches = list(map(pattern.fullmatch, map(str.strip, lines_of(text))))
     # A second line with the label would let an answer try several values.
     if sum(map(bool, matches)) != 1 or len(matches) < -place:
         return None
@@ -215,8 +214,9 @@ def matches_fact(part: str, fact: Mapping[str, Any]) -> bool:
     >>> matches_fact("46", fact), matches_fact("46 or 48", fact), matches_fact("46 genes", fact)
     (True, False, False)
     """
-    names = map(plain_name, (fact["text"], *fact.get("aliases", ())))
-    if plain_name(part) in names:
+    if plain_name(part) in map(
+        plain_name, (fact["text"], *fact.get("aliases", ()))
+    ):
         return True
     number = fact.get("number")
     match = NUMBER_AND_UNIT.fullmatch(part.replace(",", "").strip())

@@ -30,12 +30,11 @@ def visible_text(text: str) -> str:
     # Most answers are plain, and this is the slowest step of a check.
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    text = unicodedata.normalize("NFC", text)
-    text = text.replace("\r\n", "\n").replace("\u2028", "\n")
+    text = unicodedata.normalize("NFC", text).replace("\r\n", "\n")
     # Cf: invisible characters would split words, or hide a term from `contains`.
     return "".join(
         c
-        for c in text
+        for c in text.replace("\u2028", "\n")
         if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc")
     )
 
@@ -65,8 +64,8 @@ def sentences_of(text: str) -> list[str]:
     >>> sentences_of("Dr. Lee paid $3.50. Was it tea? Yes!")
     ['Dr. Lee paid $3.50.', 'Was it tea?', 'Yes!']
     """
-    parts = map(str.strip, SENTENCE_END.split(without_markdown(text)))
-    return list(filter(has_word, parts))
+    parts = SENTENCE_END.split(without_markdown(text))
+    return list(filter(has_word, map(str.strip, parts)))
 
 
 def paragraphs_of(text: str) -> list[str]:

@@ -126,8 +126,7 @@ def _direction_score(task: Task, answer: str) -> ScoreWithDetails:
     result = _compare_directions(task, answer)
     right, wrong = len(result["matching"]), len(result["contradicting"])
     # One subject in the wrong direction moves the answer to the lower band.
-    base = 0.4 if wrong else 0.8
-    band = base + 0.2 * right / (right + max(wrong, 1))
+    band = (0.4 if wrong else 0.8) + 0.2 * right / (right + max(wrong, 1))
     return band * right / len(claims_of(task)), result
 
 

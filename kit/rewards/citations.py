@@ -175,7 +175,7 @@ def score_citations(
     worst = _citation_measures(task, answer, values, 0.0)
     best = _citation_measures(task, answer, values, 1.0)
     # None where worst and best differ, so where it is not known.
-    certain = {k: worst[k] if worst[k] == best[k] else None for k in worst}
+    certain = {**dict.fromkeys(worst), **dict(worst.items() & best.items())}
     return ComponentScore(
         name=name,
         low=f1_weight * worst["f1"] + id_weight * worst["ids"],
@@ -218,11 +218,10 @@ def _citation_measures(
             valid_ids |= real_ids
     recalls, precisions, f1_scores = zip(*scores, strict=True)
     total = len(scores) + uncited
-    # Ids are counted once, so citing one source many times adds nothing.
-    all_ids = {i for claim in answer.claims for i in claim.ids}
     return {
         "recall": sum(recalls) / total,
         "precision": sum(precisions) / len(scores),
         "f1": sum(f1_scores) / total,
-        "ids": len(valid_ids) / len(all_ids),
+        # Ids are counted once, so citing one source many times adds nothing.
+        "ids": len(valid_ids) / len(set().union(*(c.ids for c in answer.claims))),
     }

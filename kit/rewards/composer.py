@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -133,7 +135,29 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         """
         if isinstance(config, cls):
             return config
-        return _build_composer(*_config_fields(config))
+        where = "reward"
+        if isinstance(config, str | Path):
+            where = f"reward {config}"
+            config = (
+                load(config) if Path(config).is_file() else {"preset": str(config)}
+            )
+        if not isinstance(config, Mapping):
+            raise DataError(
+                f"{config!r} is not a reward",
+                where=where,
+                fix="a preset, a file or a mapping",
+            )
+        fields = dict(config)
+        if (name := fields.pop("preset", None)) is not None:
+            presets = reward_presets()
+            if name not in presets:
+                raise DataError(
+                    f"{name!r} is neither a preset nor a file",
+                    where=where,
+                    fix=nearest(name, presets),
+                )
+            fields = {"name": name, **presets[name], **fields}
+        return _build_composer(fields, where)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -156,26 +180,20 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             self.format.mode == "gate" and self.format.fulfilled_share(response) < 1
         )
 
-    def extra_criteria(
-        self, task: Task, response: Response
-    ) -> tuple[Criterion, ...]:
-        """What must be judged of this answer beside the task's criteria: static rubrics, claims."""
-        if self.fails_format_gate(response):
-            return ()
-        criteria: dict[str, Criterion] = {}
-        for component in self.components:
-            extra = component.extra_criteria(task, response)
-            criteria |= {c.id: c for c in extra}
-        return tuple(criteria.values())
-
     def criteria_to_judge(
         self, task: Task, response: Response
     ) -> tuple[Criterion, ...]:
-        """Everything that must be judged of this answer; nothing where the format gate is closed."""
+        """Everything that must be judged of this answer; nothing where the format gate is closed.
+
+        The leaves of the task's criteria, then static rubrics and claims.
+        """
         # No verdict could change what is paid, so none is paid for.
         if self.fails_format_gate(response):
             return ()
-        return leaves(task.criteria) + self.extra_criteria(task, response)
+        extra: dict[str, Criterion] = {}
+        for component in self.components:
+            extra |= {c.id: c for c in component.extra_criteria(task, response)}
+        return leaves(task.criteria) + tuple(extra.values())
 
     def answers_to_judge(self, answers: Iterable[TaskAnswer]) -> list[TaskAnswer]:
         """The answers that a judge must see, each with the task that holds just its criteria."""
@@ -196,7 +214,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         """The lowest and the highest reward that an answer to this task can earn."""
         # The ranges of parts depend on the task alone, so any answer will do.
         response = Response(task_id=task.id, id="", text="")
-        return self._range_of(self._component_scores(task, response, []))
+        return self._range_of(self.scores_and_steps(task, response, [])[0])
 
     def grade(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
@@ -213,8 +231,13 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         verdicts = [v for v in verdicts if v.answer_ids == ids]
         scores, steps = self.scores_and_steps(task, response, verdicts)
         low, high = steps[-1].low, steps[-1].high
-        score, excluded = self._paid_reward(scores, low, high)
-        applying = {name: s for name, s in scores.items() if s.applies}
+        score, excluded = paid_score(low, high, self.max_width * self.scale), None
+        if not any(scores[c.name].applies and c.weight for c in self.components):
+            score, excluded = None, "no component applies"
+        elif score is None:
+            excluded = "too much is unknown"
+        # Tokens of the verdicts that were judged now; a stored one costs nothing.
+        fresh = list(itertools.filterfalse(attrgetter("cached"), verdicts))
         return Grade(
             task_id=task.id,
             response_id=response.id,
@@ -222,7 +245,10 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             score_low=low,
             score_high=high,
             verdicts=tuple(verdicts),
-            usage=_fresh_usage(verdicts),
+            usage={
+                "tokens_in": sum(map(attrgetter("tokens_in"), fresh)),
+                "tokens_out": sum(map(attrgetter("tokens_out"), fresh)),
+            },
             cost=sum(v.cost for v in verdicts),
             parts={c.name: self._paid_part(c, scores) for c in self.components},
             meta={
@@ -230,7 +256,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 "form_missing": steps[-1].kind == FORMAT_GATE,
                 "excluded": excluded,
                 "intervals": {
-                    name: (s.low, s.high) for name, s in applying.items()
+                    name: (s.low, s.high) for name, s in scores.items() if s.applies
                 },
                 "details": {name: s.details for name, s in scores.items()},
             },
@@ -240,7 +266,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         self, task: Task, response: Response, verdicts: list[Verdict]
     ) -> tuple[ScoreByName, list[RewardStep]]:
         """The score of each component, and the arithmetic from them to the reward."""
-        scores = self._component_scores(task, response, verdicts)
+        scores = {
+            c.name: c.score(task, response, verdicts) for c in self.components
+        }
         if self.fails_format_gate(response):
             # What the answer says is not looked at: each part is at its worst, and so is the sum.
             lowest = self._range_of(scores)[0]
@@ -252,25 +280,12 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         share = self.format.fulfilled_share(response)
         return scores, self.reward_steps(scores, share)
 
-    def _component_scores(
-        self, task: Task, response: Response, verdicts: list[Verdict]
-    ) -> ScoreByName:
-        return {c.name: c.score(task, response, verdicts) for c in self.components}
-
-    def _paid_reward(
-        self, scores: ScoreByName, low: float, high: float
-    ) -> tuple[float | None, str | None]:
-        """The reward that an interval earns, or None and the reason."""
-        if not any(scores[c.name].applies and c.weight for c in self.components):
-            return None, "no component applies"
-        score = paid_score(low, high, self.max_width * self.scale)
-        return score, "too much is unknown" if score is None else None
-
     def _paid_part(self, c: RewardComponent, scores: ScoreByName) -> float | None:
         """The worst end of a narrow interval; None for a wide one, and where it does not apply."""
         score = scores[c.name]
-        paid = paid_score(*c.worst_and_best(score.low, score.high), self.max_width)
-        return paid if score.applies else None
+        if not score.applies:
+            return None
+        return paid_score(*c.worst_and_best(score.low, score.high), self.max_width)
 
     def reward_steps(
         self, scores: ScoreByName, format_share: float
@@ -287,20 +302,12 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 total += abs(c.weight)
                 steps.append(RewardStep("component", c.name, low, high))
         if self.combine == "mean" and total:
-            low /= total
-            high /= total
+            low, high = low / total, high / total
             steps.append(RewardStep("weights", f"{total:g}", low, high))
         if self.format.mode == "bonus":
             bonus = self.format.bonus * format_share
             low, high = low + bonus, high + bonus
             steps.append(RewardStep("format bonus", "", low, high))
-        return steps + self._limit_steps(scores, low, high)
-
-    def _limit_steps(
-        self, scores: ScoreByName, low: float, high: float
-    ) -> list[RewardStep]:
-        """The steps after the sum: gates, cap and scale."""
-        steps = []
         for gate in self.gates:
             score = scores[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
@@ -327,16 +334,6 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         return lowest[-1].low, highest[-1].high
 
 
-def _fresh_usage(verdicts: list[Verdict]) -> dict[str, int]:
-    """Tokens of the verdicts that were judged now; a stored one costs nothing."""
-    usage = {"tokens_in": 0, "tokens_out": 0}
-    for v in verdicts:
-        if not v.cached:
-            usage["tokens_in"] += v.tokens_in
-            usage["tokens_out"] += v.tokens_out
-    return usage
-
-
 # A reward as users write it: a preset's name, a file, a mapping, or itself.
 RewardSource = Composer | str | Path | Mapping[str, Any]
 
@@ -345,31 +342,6 @@ RewardSource = Composer | str | Path | Mapping[str, Any]
 def reward_presets() -> dict[str, dict[str, Any]]:
     """The rewards of `presets.yaml` by name."""
     return load(Path(__file__).with_name("presets.yaml"))
-
-
-def _config_fields(config: RewardSource) -> tuple[dict[str, Any], str]:
-    """The fields of a reward, and the place that errors name."""
-    where = "reward"
-    if isinstance(config, str | Path):
-        where = f"reward {config}"
-        config = load(config) if Path(config).is_file() else {"preset": str(config)}
-    if not isinstance(config, Mapping):
-        raise DataError(
-            f"{config!r} is not a reward",
-            where=where,
-            fix="a preset, a file or a mapping",
-        )
-    fields = dict(config)
-    if (name := fields.pop("preset", None)) is not None:
-        presets = reward_presets()
-        if name not in presets:
-            raise DataError(
-                f"{name!r} is neither a preset nor a file",
-                where=where,
-                fix=nearest(name, presets),
-            )
-        fields = {"name": name, **presets[name], **fields}
-    return fields, where
 
 
 def _build_composer(fields: dict[str, Any], where: str) -> Composer:
@@ -384,7 +356,19 @@ def _build_composer(fields: dict[str, Any], where: str) -> Composer:
         )
     components: list[RewardComponent] = []
     for n, row in enumerate(rows, 1):
-        component = _build_component(row, weights, f"{where}, component {n}")
+        kind, place = str(row.get("kind")), f"{where}, component {n}"
+        if kind not in COMPONENT_KINDS:
+            raise DataError(
+                f"there is no kind {kind!r}",
+                where=place,
+                fix=nearest(kind, COMPONENT_KINDS),
+            )
+        # Names must differ, and a config seldom has two components of one kind.
+        name = row.get("name") or row.get("verifier") or kind
+        values = {**row, "name": name}
+        if name in weights:
+            values["weight"] = weights[name]
+        component = make(COMPONENT_KINDS[kind], values, where=place)
         if isinstance(component, RubricComponent):
             # Every name is checked now: a slip in a config must not surface after hours of training.
             static_criteria(component.static)
@@ -406,21 +390,3 @@ def _build_composer(fields: dict[str, Any], where: str) -> Composer:
         where=f"{where}, field gates",
     )
     return replace(composer, components=tuple(components))
-
-
-def _build_component(
-    row: Mapping[str, Any], weights: Mapping[str, float], where: str
-) -> RewardComponent:
-    kind = str(row.get("kind"))
-    if kind not in COMPONENT_KINDS:
-        raise DataError(
-            f"there is no kind {kind!r}",
-            where=where,
-            fix=nearest(kind, COMPONENT_KINDS),
-        )
-    # Names must differ, and a config seldom has two components of one kind.
-    name = row.get("name") or row.get("verifier") or kind
-    values = {**row, "name": name}
-    if name in weights:
-        values["weight"] = weights[name]
-    return make(COMPONENT_KINDS[kind], values, where=where)

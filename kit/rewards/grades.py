@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
+from ..judging import JudgeSource, Ledger, ajudge_pairs, wait
 from ..records import Grade, Response, Task, Verdict
+from ..records.tables import show, table
+from ..stats import Estimate, mean
 from .components import RubricComponent
 from .composer import Composer, RewardSource
 from .trivial_answers import AnswerPolicy, trivial_answers
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..judging import JudgeSource, Ledger
-    from ..stats import Estimate
 
 
 class Grades(list[Grade]):
@@ -27,15 +25,11 @@ class Grades(list[Grade]):
         self, *, tasks: TaskSet | Iterable[Task] | None = None
     ) -> pd.DataFrame:
         """One row per answer: score, its interval, parts. Unknown is NaN. See `kit.table`."""
-        from ..records.tables import table
-
         return table(self, tasks=tasks)
 
     @property
     def estimate(self) -> Estimate:
         """The mean score with its interval over tasks; unknown ones are counted."""
-        from ..stats import mean
-
         lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
         return mean(
             self.table(),
@@ -48,8 +42,6 @@ class Grades(list[Grade]):
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
 
     def _repr_html_(self) -> str:
-        from ..records.tables import show
-
         if not self:
             return repr(self)
         return show(self.table(), caption=repr(self)).to_html()
@@ -81,7 +73,17 @@ def grade(
     if responses is None and isinstance(tasks, TaskSet):
         responses = tasks.responses or None
     if responses is None:
-        responses = _textless_answers(composer, verdicts)
+        # A rubric's score needs the verdicts alone; every other part reads the text.
+        if composer.format.mode != "off" or not all(
+            isinstance(c, RubricComponent) for c in composer.components
+        ):
+            raise DataError(
+                f"reward {composer.name!r} reads the answers",
+                where="grade",
+                fix="give responses=",
+            )
+        ids = dict.fromkeys(v.answer_ids for v in verdicts)
+        responses = [Response(task_id=task, id=name, text="") for task, name in ids]
     pairs = []
     for answer in responses:
         if answer.task_id not in by_id:
@@ -92,23 +94,6 @@ def grade(
             )
         pairs.append((by_id[answer.task_id], answer))
     return Grades(composer.grade_all(pairs, verdicts))
-
-
-def _textless_answers(
-    composer: Composer, verdicts: Iterable[Verdict]
-) -> list[Response]:
-    """An answer without text for each one that has a verdict; DataError where a text is needed."""
-    # A rubric's score needs the verdicts alone; every other part reads the text.
-    if composer.format.mode != "off" or not all(
-        isinstance(c, RubricComponent) for c in composer.components
-    ):
-        raise DataError(
-            f"reward {composer.name!r} reads the answers",
-            where="grade",
-            fix="give responses=",
-        )
-    ids = dict.fromkeys(v.answer_ids for v in verdicts)
-    return [Response(task_id=task, id=name, text="") for task, name in ids]
 
 
 def trivial(
@@ -133,8 +118,6 @@ def trivial(
     >>> trivial([task]).set_index("policy").loc["parrot", "reward"]
     np.float64(1.0)
     """
-    from ..judging import ajudge_pairs, wait
-
     composer = Composer.from_config(reward)
     pairs = []
     for task in tasks_of(tasks):
@@ -151,20 +134,20 @@ def trivial(
     frame = Grades(composer.grade_all(pairs, verdicts)).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
     frame["example"] = [answer.text for _, answer in pairs]
-    return _policy_table(frame, composer.max_width * composer.scale)
-
-
-def _policy_table(frame: pd.DataFrame, max_width: float) -> pd.DataFrame:
-    """One row per policy out of one row per answer."""
+    # One row per policy out of one row per answer.
     rows = frame.groupby("policy", sort=False)
-    table = (
+    policies = (
         rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
     )
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
-    table.loc[table["high"] - table["low"] > max_width, "reward"] = None
-    table["tasks"] = rows.size()
-    table["unknown"] = table["tasks"] - rows["score"].count()
-    table["example"] = rows["example"].first()
+    is_wide = (
+        policies["high"] - policies["low"] > composer.max_width * composer.scale
+    )
+    policies.loc[is_wide, "reward"] = None
+    policies["tasks"] = rows.size()
+    policies["unknown"] = policies["tasks"] - rows["score"].count()
+    policies["example"] = rows["example"].first()
     # A policy that nobody can score comes first: it may be the best one.
-    table = table.sort_values("reward", ascending=False, na_position="first")
-    return table.reset_index()
+    return policies.sort_values(
+        "reward", ascending=False, na_position="first"
+    ).reset_index()

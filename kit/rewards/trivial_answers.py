@@ -32,9 +32,10 @@ def _template_words(task: Task) -> dict[str, str]:
     """What the templates may name."""
     prompt = task.prompt.strip()
     question = re.split(r"(?<=[.?!])\s+", prompt)[-1].rstrip("?!. ") + "."
-    names = list(dict.fromkeys(PROPER_NAME.findall(prompt)))
     # A prompt without names still has long words that a lazy answer would list.
-    names = names or re.findall(r"\w{5,}", prompt)
+    names = list(dict.fromkeys(PROPER_NAME.findall(prompt))) or re.findall(
+        r"\w{5,}", prompt
+    )
     choices = EITHER_OR.findall(prompt) or [("yes", "no")]
     rubric = [c.text.rstrip(".") for c in task.criteria if c.weight > 0]
     # The form names the subjects in the prompt, so naming them needs no skill.
@@ -77,8 +78,23 @@ def trivial_answers(
             answer = " ".join(answer.format(**words).split())
             text = f"{text}\nAnswer: {answer}\nConfidence: {percent}%"
         texts[name] = f"<answer>{text}</answer>" if task.sources else text
-    if task.sources:
-        texts |= _with_citations(task, words)
+    claims_of_policy = {
+        "citation_stuffing": [
+            (i, "This is well documented.") for i in task.sources
+        ],
+        "all_ids_on_one_claim": [(",".join(task.sources), words["question"])],
+        "sources_copied": list(task.sources.items()),
+        "prompt_cited": [(next(iter(task.sources), ""), words["prompt"])],
+    }
+    # Policies for tasks with sources: ids and copies without a claim of their own.
+    for name, claims in claims_of_policy.items():
+        if task.sources:
+            # A tag inside a source would break the form, and the gate would hide the policy.
+            snippets = [
+                f"<snippet id={ids}>{CITATION_TAG.sub('', text)}</snippet>"
+                for ids, text in claims
+            ]
+            texts[name] = f"<answer>{' '.join(snippets)}</answer>"
     for name, function in (extra or {}).items():
         texts[name] = function(task)
     return [
@@ -90,24 +106,3 @@ def trivial_answers(
         )
         for name, text in texts.items()
     ]
-
-
-def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
-    """Policies for tasks with sources: ids and copies without a claim of their own."""
-    claims_of_policy = {
-        "citation_stuffing": [
-            (i, "This is well documented.") for i in task.sources
-        ],
-        "all_ids_on_one_claim": [(",".join(task.sources), words["question"])],
-        "sources_copied": list(task.sources.items()),
-        "prompt_cited": [(next(iter(task.sources)), words["prompt"])],
-    }
-    texts = {}
-    for name, claims in claims_of_policy.items():
-        # A tag inside a source would break the form, and the gate would hide the policy.
-        snippets = [
-            f"<snippet id={ids}>{CITATION_TAG.sub('', text)}</snippet>"
-            for ids, text in claims
-        ]
-        texts[name] = f"<answer>{' '.join(snippets)}</answer>"
-    return texts

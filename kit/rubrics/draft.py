@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -32,11 +32,9 @@ class ProposedCriterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """A criterion as the model writes it. weight : a whole number, 1 to 10 or -10 to -1."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
-    weight: Annotated[int, msgspec.Meta(ge=-10, le=10)]
-
-    def __post_init__(self) -> None:
-        if not self.weight:
-            raise ValueError("the weight is 0")
+    weight: Literal[
+        -10, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    ]
 
 
 class ProposedRubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,14 +96,14 @@ def draft(
                 )
             )
     larger = [drafts.get(t.id, t) for t in tasks]
-    drafted = {(t.id, c.id) for t in larger for c in t.criteria}
     # No answer of the set has the verdicts on a stand-in answer.
-    answers = {r.ids for r in tasks.responses}
-    usable = [
-        v
-        for v in verdicts
-        if v.answer_ids in answers and (v.task_id, v.criterion_id) in drafted
-    ]
+    drafted = {
+        (*r.ids, c.id)
+        for t in larger
+        for r in tasks.answers(t.id)
+        for c in t.criteria
+    }
+    usable = [v for v in verdicts if v.ids in drafted]
     return replace(
         tasks, tasks=larger, findings=findings, verdicts=tasks.verdicts + usable
     )
@@ -140,8 +138,9 @@ def _answer_pair(task: Task, tasks: TaskSet) -> AnswerPair | None:
         better = Response(task_id=task.id, id="reference", text=reference)
     if better is None:
         shares = _credit_shares(task, tasks)
-        labelled = [r for r in answers if r.id in shares]
-        labelled.sort(key=lambda r: shares[r.id])
+        labelled = sorted(
+            (r for r in answers if r.id in shares), key=lambda r: shares[r.id]
+        )
         if not labelled or shares[labelled[0].id] == shares[labelled[-1].id]:
             return None
         worse, better = labelled[0], labelled[-1]
@@ -227,38 +226,23 @@ def _keep_separating(
     for c in proposed:
         # Linted beside those that stay: two proposals may repeat each other.
         larger = msgspec.structs.replace(task, criteria=(*task.criteria, c))
-        if fault := _fault_of(c, pair, values) or _lint_fault(larger):
+        better = values[task.id, pair.better.id, c.id]
+        worse = values[task.id, pair.worse.id, c.id]
+        fault = None
+        if better is None or worse is None:
+            fault = "draft-unknown", "the judge left it unknown"
+        elif (better, worse) != ((1, 0) if c.weight > 0 else (0, 1)):
+            side = "neither" if better == worse else "the worse"
+            message = f"it favours {side} answer ({better:g}, {worse:g})"
+            fault = "draft-not-separated", message
+        for finding in lint([larger]).findings:
+            if fault is None and finding.criterion_id == c.id:
+                fault = "draft-lint", finding.message
+        if fault:
             dropped.append(_draft_finding(*fault, task, c))
         else:
             task = larger
     return task, dropped
-
-
-def _fault_of(
-    c: Criterion,
-    pair: AnswerPair,
-    values: dict[tuple[str, str, str], float | None],
-) -> tuple[str, str] | None:
-    """Code and message where the verdicts do not separate the two answers."""
-    better = values[pair.task.id, pair.better.id, c.id]
-    worse = values[pair.task.id, pair.worse.id, c.id]
-    if better is None or worse is None:
-        return "draft-unknown", "the judge left it unknown"
-    if (better, worse) == ((1, 0) if c.weight > 0 else (0, 1)):
-        return None
-    side = "neither" if better == worse else "the worse"
-    return (
-        "draft-not-separated",
-        f"it favours {side} answer ({better:g}, {worse:g})",
-    )
-
-
-def _lint_fault(task: Task) -> tuple[str, str] | None:
-    """Code and message of the lint's first finding on the last criterion."""
-    for finding in lint([task]).findings:
-        if finding.criterion_id == task.criteria[-1].id:
-            return "draft-lint", finding.message
-    return None
 
 
 def _draft_finding(

@@ -115,18 +115,23 @@ class LintReport:
         """A DataFrame with one row per rule: how often it applies, an example, and what to do."""
         columns = ["severity", "code", "message", "text", "suggestion"]
         frame = pd.DataFrame(map(asdict, self.findings), columns=columns).fillna("")
-        by_rule = frame.groupby(["severity", "code"], sort=False)
-        return by_rule.agg(
-            findings=("code", "size"),
-            message=("message", "first"),
-            example=("text", "first"),
-            suggestion=("suggestion", "first"),
-        ).reset_index()
+        return (
+            frame.groupby(["severity", "code"], sort=False)
+            .agg(
+                findings=("code", "size"),
+                message=("message", "first"),
+                example=("text", "first"),
+                suggestion=("suggestion", "first"),
+            )
+            .reset_index()
+        )
 
     def plot(self) -> Figure:
         """Bars: findings per rule."""
-        counts = Counter(f"{f.code} ({f.severity})" for f in self.findings)
-        return bars(counts, title="Findings per rule")
+        return bars(
+            Counter(f"{f.code} ({f.severity})" for f in self.findings),
+            title="Findings per rule",
+        )
 
     @property
     def sentence(self) -> str:
@@ -180,27 +185,16 @@ def lint(
         findings += judge_findings(rows, judge=judge, ledger=ledger, budget=budget)
     # The sort is stable: within a severity, the order of the tasks stays.
     findings.sort(key=lambda f: SEVERITY_ORDER.index(f.severity))
-    faulty = {
-        (f.task_id, f.criterion_id)
-        for f in findings
-        if f.severity != "info" and f.criterion_id
-    }
     return LintReport(
         findings=tuple(findings),
         criteria=sum(len(t.criteria) for t in rows),
-        faulty=len(faulty),
-    )
-
-
-def word_stems(text: str) -> frozenset[str]:
-    """The beginnings of the words of a text, without fillers and order.
-
-    >>> word_stems("The answer mentions the river.") == word_stems("The river is mentioned in the answer")
-    True
-    """
-    return frozenset(
-        # Five letters as a stem: "mentions" and "mentioned" count as one word.
-        [w[:5] for w in ANY_WORD.findall(text.lower()) if w not in FILLER_WORDS]
+        faulty=len(
+            {
+                (f.task_id, f.criterion_id)
+                for f in findings
+                if f.severity != "info" and f.criterion_id
+            }
+        ),
     )
 
 
@@ -269,7 +263,9 @@ def _criterion_faults(c: Criterion, task: Task) -> Iterator[Finding]:
     if not any(map(str.isalnum, c.text)):
         yield _lint_finding("empty-criterion", "it has no words", task, c)
     note = ANNOTATOR_REMARK.search(c.text) or NOTE_AT_START.match(c.text)
-    if note and not _is_about_the_task(note[0], c, task):
+    # the prompt, or a quotation in the criterion, with the first word of the note: no note
+    about = " ".join([task.prompt, *QUOTED_TEXT.findall(c.text)]).lower()
+    if note and ANY_WORD.findall(note[0].lower())[0] not in ANY_WORD.findall(about):
         yield _lint_finding(
             "annotator-note",
             f"{note[0][:40]!r} looks like a note of an annotator",
@@ -288,18 +284,13 @@ def _criterion_faults(c: Criterion, task: Task) -> Iterator[Finding]:
         )
 
 
-def _is_about_the_task(note: str, c: Criterion, task: Task) -> bool:
-    """True where the prompt, or a quotation in the criterion, has the first word of a note."""
-    first_word = ANY_WORD.findall(note.lower())[0]
-    text = " ".join([task.prompt, *QUOTED_TEXT.findall(c.text)])
-    return first_word in ANY_WORD.findall(text.lower())
-
-
 def _repeated_criteria(task: Task) -> Iterator[Finding]:
     """A criterion beside an earlier one with the same words."""
     earlier: dict[tuple[str | None, str | frozenset[str]], Criterion] = {}
     for c in task.criteria:
-        stems = word_stems(c.text)
+        words = ANY_WORD.findall(c.text.lower())
+        # The beginnings of words, without order: "mentions" and "mentioned" count as one.
+        stems = frozenset(word[:5] for word in words if word not in FILLER_WORDS)
         # A coded criterion repeats another when the checks are equal, whatever the texts.
         key = canonical(c.check) if c.check else stems
         other = earlier.setdefault((c.parent, key), c)

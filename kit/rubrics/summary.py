@@ -33,8 +33,8 @@ class Summary:
     @property
     def checkable(self) -> float | None:
         """The share of criteria that code decides; None without criteria."""
-        by_code = self.criteria["by_code"]
-        return float(by_code.mean()) if len(by_code) else None
+        share = self.criteria["by_code"].mean()
+        return float(share) if len(self.criteria) else None
 
     @property
     def coverage(self) -> float | None:
@@ -158,15 +158,19 @@ def discrimination(
             [(t.id, c.id, c.weight, c.text) for t in tasks for c in t.criteria],
             columns=["task", "criterion", "weight", "text"],
         )
-        rows = labels_of(tasks).rename(columns={"human": "value"})
-        rows = rows.merge(criteria, on=["task", "criterion"])
+        rows = (
+            labels_of(tasks)
+            .rename(columns={"human": "value"})
+            .merge(criteria, on=["task", "criterion"])
+        )
     else:
         rows = table(verdicts, tasks=tasks)
     by = rows.groupby(["task", "criterion", "text", "weight"], sort=False)["value"]
     spread = by.max() - by.min()
-    out = by.agg(answers="count", unknown=lambda x: x.isna().sum(), met="mean")
     # NaN > 0 is False: without a known verdict a criterion tells nothing apart.
-    out = out.assign(spread=spread, apart=spread > 0).reset_index()
     return pd.DataFrame(
-        out.sort_values("spread", ascending=False, ignore_index=True)
+        by.agg(answers="count", unknown=lambda x: x.isna().sum(), met="mean")
+        .assign(spread=spread, apart=spread > 0)
+        .reset_index()
+        .sort_values("spread", ascending=False, ignore_index=True)
     )

@@ -76,14 +76,13 @@ def read_numbers(
     column = pd.Series(cast(Any, values))
     if not pd.api.types.is_numeric_dtype(column):
         # A text such as "1" is not read as a number: whoever wrote it may mean a category.
-        is_text = column.map(lambda v: isinstance(v, str)).to_numpy(bool)
-        if is_text.any():
-            row = int(np.argmax(is_text))
-            raise DataError(
-                f"{column.iloc[row]!r} is not a number",
-                where=f"{name}, row {row}",
-                fix="write None for unknown",
-            )
+        for row, value in enumerate(column):
+            if isinstance(value, str):
+                raise DataError(
+                    f"{value!r} is not a number",
+                    where=f"{name}, row {row}",
+                    fix="write None for unknown",
+                )
     # Nullable columns hold pd.NA, which numpy cannot turn into a float.
     x = pd.to_numeric(column).to_numpy(float, na_value=np.nan)
     # An infinity would spoil every mean; NaN passes, because it is unknown.
@@ -158,13 +157,11 @@ def level_numbers(
         raise DataError(
             f"{strange} are not among the categories {list(levels)}", where="values"
         )
-    order = list(levels)
-    numbers = {
+    return list(levels), {
         # the code of an unknown value is -1, which picks the last entry
-        name: np.array([*map(order.index, names[name]), np.nan])[code]
+        name: np.array([*map(levels.index, names[name]), np.nan])[code]
         for name, (code, _) in codes.items()
     }
-    return order, numbers
 
 
 def _common_levels(
@@ -174,10 +171,9 @@ def _common_levels(
     is_binary = every <= {0, 1}
     if is_binary:
         every = {0, 1}
-    one_holds_all = every in map(set, names.values())
     # The text "1" beside the number 1 is a slip in one of the files.
     is_mixed = len({isinstance(v, str) for v in every}) > 1
-    if is_mixed or not (is_binary or one_holds_all):
+    if is_mixed or not (is_binary or every in map(set, names.values())):
         text = "; ".join(f"{k}: {v[:8]}" for k, v in names.items())
         raise DataError(
             f"the columns use different categories ({text})",
@@ -189,5 +185,6 @@ def _common_levels(
 
 def _level_key(level: Level) -> Level:
     """True and 1.0 are the level 1."""
-    is_whole = not isinstance(level, str) and level == int(level)
-    return int(level) if is_whole else level
+    if isinstance(level, str) or level != int(level):
+        return level
+    return int(level)

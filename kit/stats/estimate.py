@@ -139,8 +139,8 @@ class Estimate(PrintedResult):
         return float(self.value)
 
     def _repr_html_(self) -> str:
-        small = html.escape("; ".join(filter(None, (self.method, self.note))))
-        return f"{html.escape(str(self))}<br><small>{small}</small>"
+        notes = "; ".join(filter(None, (self.method, self.note)))
+        return f"{html.escape(str(self))}<br><small>{html.escape(notes)}</small>"
 
     @property
     def units(self) -> int:
@@ -207,6 +207,7 @@ def cluster_variance(
 ) -> ClusterVariance:
     """How far a statistic varies from sample to sample.
 
+    With clusters, the larger of a model with an ICC and the robust variance.
     psi : (n,) influences. weights : (n,) above 0; rows then count as many as they are worth.
     """
     w = np.ones(len(psi))
@@ -215,12 +216,6 @@ def cluster_variance(
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
         return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
-    return _variance_of_clusters(psi, group, w)
-
-
-def _variance_of_clusters(psi: Floats, group: Ints, w: Floats) -> ClusterVariance:
-    """The larger of a model with an ICC and the robust variance. w : (n,) what rows are worth."""
-    n, square = float(w.sum()), float(psi @ psi)
     rows, squares = np.bincount(group, w), np.bincount(group, w * w)
     total, c = np.bincount(group, psi), len(rows)
     n_effective, pairs = kish_size(rows), float(rows @ rows) - n
@@ -229,8 +224,12 @@ def _variance_of_clusters(psi: Floats, group: Ints, w: Floats) -> ClusterVarianc
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
         return ClusterVariance(robust, max(n_effective - 1, 1.0), n_effective)
-    moment = (robust - square) / (square / n * pairs)
-    icc = _cautious_icc(moment, pairs, np.bincount(group, psi * psi))
+    icc = min(max((robust - square) / (square / n * pairs), 0.0), 1.0)
+    # drawn up: an ICC that is too small costs coverage, one too large only width
+    icc += ICC_MARGIN * (1 - icc) * math.sqrt(2 / pairs)
+    # one cluster with most of the spread tells the ICC as poorly as a single cluster
+    clusters = kish_size(np.bincount(group, psi * psi))
+    icc = (clusters * icc + ICC_PRIOR_CLUSTERS) / (clusters + ICC_PRIOR_CLUSTERS)
     effect = 1 + icc * (rows**2 / squares - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / max(n - 1, 1) * float(squares @ effect)
@@ -244,18 +243,6 @@ def _variance_of_clusters(psi: Floats, group: Ints, w: Floats) -> ClusterVarianc
 def kish_size(weights: Floats | Ints) -> float:
     """How many equal weights tell as much as these (Kish 1965)."""
     return float(weights.sum() ** 2) / float(weights @ weights)
-
-
-def _cautious_icc(moment: float, pairs: float, squares: Floats | Ints) -> float:
-    """The moment estimate of the ICC, drawn up: too small costs coverage, too large only width.
-
-    squares : (C,) sums of squared influences of the clusters.
-    """
-    icc = min(max(moment, 0.0), 1.0)
-    icc += ICC_MARGIN * (1 - icc) * math.sqrt(2 / pairs)
-    # one cluster with most of the spread tells the ICC as poorly as a single cluster
-    clusters = kish_size(squares)
-    return (clusters * icc + ICC_PRIOR_CLUSTERS) / (clusters + ICC_PRIOR_CLUSTERS)
 
 
 def rare_outcome_note(outcome: Floats | Ints, group: Ints | None) -> str:
@@ -327,7 +314,15 @@ def _with_limits(
     # Symmetric limits would leave the range, and cover too little near its ends.
     if math.isfinite(e.bounds[1] - e.bounds[0]):
         form = "Wilson"
-        low, high = _bounded_limits(e, se, spread)
+        start, width = e.bounds[0], e.bounds[1] - e.bounds[0]
+        share = min(max((e.value - start) / width, 0.0), 1.0)
+        # as many rows as would give this standard error; where rows that are all equal show none,
+        # their worth in clusters stands in
+        rows = spread.n_effective
+        if se >= ZERO_ERROR:
+            rows = max(share * (1 - share), 1e-12) / (se / width) ** 2
+        low, high = wilson_interval(share, rows, t_quantile(e.level, spread.df))
+        low, high = start + width * low, start + width * high
     elif se < ZERO_ERROR:
         return replace(e, note="all rows are equal: no interval without a range")
     else:
@@ -336,7 +331,13 @@ def _with_limits(
         half = t_quantile(e.level, df) * se
         low, high = e.value - half, e.value + half
     if ends is not None:
-        low, high = _add_unseen_clusters(e.value, (low, high), ends, spread)
+        # two clusters that were not drawn, each at one of the ends
+        share = UNSEEN_CLUSTERS / (spread.n_effective + UNSEEN_CLUSTERS)
+        # added in quadrature: it matters where the interval is narrow, and vanishes with clusters
+        low = e.value - math.hypot(e.value - low, share * min(ends[0] - e.value, 0))
+        high = e.value + math.hypot(
+            high - e.value, share * max(ends[1] - e.value, 0)
+        )
     # The allowance for undrawn clusters may have passed the end of the range.
     return replace(
         e,
@@ -344,31 +345,6 @@ def _with_limits(
         high=min(high, e.bounds[1]),
         se=se,
         method=f"{e.method}, {form}",
-    )
-
-
-def _bounded_limits(e: Estimate, se: float, spread: ClusterVariance) -> ValueRange:
-    """Wilson's limits on as many rows as would give this standard error."""
-    start, width = e.bounds[0], e.bounds[1] - e.bounds[0]
-    share = min(max((e.value - start) / width, 0.0), 1.0)
-    # Rows that are all equal show no error: their worth in clusters stands in.
-    rows = spread.n_effective
-    if se >= ZERO_ERROR:
-        rows = max(share * (1 - share), 1e-12) / (se / width) ** 2
-    low, high = wilson_interval(share, rows, t_quantile(e.level, spread.df))
-    return start + width * low, start + width * high
-
-
-def _add_unseen_clusters(
-    value: float, limits: ValueRange, ends: ValueRange, spread: ClusterVariance
-) -> ValueRange:
-    """Limits that allow for two clusters that were not drawn, each at one of the ends."""
-    share = UNSEEN_CLUSTERS / (spread.n_effective + UNSEEN_CLUSTERS)
-    down, up = share * (ends[0] - value), share * (ends[1] - value)
-    # added in quadrature: it matters where the interval is narrow, and vanishes with clusters
-    return (
-        value - math.hypot(value - limits[0], min(down, 0.0)),
-        value + math.hypot(limits[1] - value, max(up, 0.0)),
     )
 
 

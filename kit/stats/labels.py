@@ -48,8 +48,7 @@ class LabelPairs:
     @property
     def table(self) -> Floats:
         """Counts (q, q): rows the judge, columns the human."""
-        q = len(self.levels)
-        cell = self.judge * q + self.human
+        q, cell = len(self.levels), self.judge * len(self.levels) + self.human
         return np.bincount(cell, minlength=q * q).reshape(q, q).astype(float)
 
 
@@ -184,17 +183,7 @@ def accuracy(
     >>> accuracy(["yes", "no", "no"], ["yes", "no", "yes"]).value
     0.6666666666666666
     """
-    (p,) = _read_pairs({"judge": judge, "human": human}, cluster)
-    return _raw_agreement(p)
-
-
-def _raw_agreement(p: LabelPairs) -> Estimate:
-    return replace(
-        mean(p.judge == p.human, cluster=p.cluster),
-        missing=p.missing,
-        method="raw agreement",
-        noun="agreement",
-    )
+    return agree(judge, human, cluster=cluster).raw
 
 
 @takes_table("new", "old", "human", "cluster")
@@ -250,10 +239,13 @@ class Agreement(PrintedResult):
 
     def measures(self) -> dict[str, Estimate]:
         """Each measure by its name."""
-        rates = {
-            f"right where the human gives {k}": e for k, e in self.rates.items()
+        return {
+            "kappa": self.kappa,
+            "raw agreement": self.raw,
+            **{
+                f"right where the human gives {k}": e for k, e in self.rates.items()
+            },
         }
-        return {"kappa": self.kappa, "raw agreement": self.raw, **rates}
 
     def __str__(self) -> str:
         counts = pd.DataFrame(
@@ -301,7 +293,13 @@ def agree(
         p.levels[i]: mean(p.judge == i, cluster=p.cluster, weights=p.human == i)
         for i in np.unique(p.human)
     }
-    raw, share = _raw_agreement(p), p.table.sum(0) / max(len(p.human), 1)
+    raw = replace(
+        mean(p.judge == p.human, cluster=p.cluster),
+        missing=p.missing,
+        method="raw agreement",
+        noun="agreement",
+    )
+    share = p.table.sum(0) / max(len(p.human), 1)
     majority, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > majority:
         # chance agreement is high when one level is common
@@ -328,7 +326,12 @@ def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
     For pass and fail this is post-stratification, for scores PPI++ (Angelopoulos et al. 2023). An
     unknown verdict is a level of its own.
     """
-    has_label, n, design = ~np.isnan(y), len(f), _verdict_columns(f)
+    has_label, n = ~np.isnan(y), len(f)
+    columns = [np.ones(n), np.nan_to_num(f)]
+    # an unknown verdict is not an "unmet": it has a mean label of its own
+    if np.isnan(f).any():
+        columns.append(np.isnan(f).astype(float))
+    design = np.column_stack(columns)
     x, labels = design[has_label], y[has_label]
     # a verdict without labels has no rate: the least squares of least norm would make one up
     if np.linalg.matrix_rank(x) < np.linalg.matrix_rank(design):
@@ -342,15 +345,6 @@ def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
     stretch = math.sqrt(m / max(m - design.shape[1], 1))
     rest[has_label] -= rest.sum() / m
     return value, (fit - fit.mean() + stretch * rest) / n
-
-
-def _verdict_columns(f: Floats) -> Floats:
-    """A constant, the verdict, and whether it is unknown (n, 2 or 3)."""
-    columns = [np.ones(len(f)), np.nan_to_num(f)]
-    # an unknown verdict is not an "unmet": it has a mean label of its own
-    if np.isnan(f).any():
-        columns.append(np.isnan(f).astype(float))
-    return np.column_stack(columns)
 
 
 def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
@@ -386,7 +380,15 @@ def label_mean(
     >>> print(label_mean(judge, human, design="shifted"))
     .167 [.08, .30], n=1400
     """
-    f, y, group, missing = _read_labels(judge, human, design, cluster)
+    check_choice("design", design, ("random", "shifted"))
+    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
+    # a row without a label is what is estimated, so it stays: 2 stands for unknown
+    columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
+    # with labels from elsewhere, a row without a verdict says nothing
+    if design == "random":
+        columns["judge"] = np.nan_to_num(f, nan=2)
+    complete, group, missing = complete_rows(columns, cluster)
+    f, y = np.where(complete == 2, np.nan, complete)
     has_label = ~np.isnan(y)
     labels, of_labels = y[has_label], read_clusters(group, has_label)
     is_rate = is_binary(labels)
@@ -396,7 +398,11 @@ def label_mean(
             where="human",
             fix='pass and fail, and rows without labels; or design="random"',
         )
-    note = _lack_of_labels(labels, of_labels)
+    clusters, note = len(labels if of_labels is None else np.unique(of_labels)), ""
+    if is_rate:
+        note = rare_outcome_note(labels, of_labels)
+    elif clusters < MIN_RARE_CLUSTERS:
+        note = f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
     # five labels of one outcome cannot say how often the judge errs on it
     if note and is_rate and design == "random":
         return replace(
@@ -426,32 +432,6 @@ def label_mean(
             note="a verdict (or no verdict) occurs of which no row has a label: label some",
         )
     return e
-
-
-def _lack_of_labels(labels: Floats, cluster: Ints | None) -> str:
-    """Why labels are too few to correct a judge; empty where they are enough."""
-    if is_binary(labels):
-        return rare_outcome_note(labels, cluster)
-    clusters = len(labels if cluster is None else np.unique(cluster))
-    if clusters >= MIN_RARE_CLUSTERS:
-        return ""
-    return f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
-
-
-def _read_labels(
-    judge: Column, human: Column, design: str, cluster: Column | None
-) -> tuple[Floats, Floats, Ints | None, int]:
-    """Verdicts, labels (NaN where there is none), clusters, and the number of rows left out."""
-    check_choice("design", design, ("random", "shifted"))
-    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
-    # a row without a label is what is estimated, so it stays: 2 stands for unknown
-    columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
-    # with labels from elsewhere, a row without a verdict says nothing
-    if design == "random":
-        columns["judge"] = np.nan_to_num(f, nan=2)
-    complete, group, missing = complete_rows(columns, cluster)
-    f, y = np.where(complete == 2, np.nan, complete)
-    return f, y, group, missing
 
 
 @takes_table("judge", "human", "policy", "cluster")

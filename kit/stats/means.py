@@ -111,7 +111,11 @@ def difference(
     # Paired, so that what makes a prompt easy for both cancels (Miller 2024).
     change = a - b
     ends, width = _extreme_means(change, group), bounds[1] - bounds[0]
-    if is_binary(a) and is_binary(b):
+    both, span = np.append(a, b), 1.0
+    # the range of a score is 1 where all lie in [0, 1], else what they span
+    if both.min(initial=0) < 0 or both.max(initial=1) > 1:
+        span = float(np.ptp(both))
+    if is_binary(both):
         width, ends = 1.0, SIGNED_RANGE
     value = float(change.mean()) if len(change) else math.nan
     e = estimate_from_influence(
@@ -123,20 +127,13 @@ def difference(
         ends=ends,
         missing=missing,
         level=level,
-        scale=min(width, _score_range(a, b)),
+        scale=min(width, span),
     )
     if change.any() or not len(change) or e.note.startswith("too few"):
         return e
     # rows without spread show no error; what 3 in n rows may hide is left (rule of three)
     room = e.scale * min(RULE_OF_THREE / e.units, 1.0)
     return replace(e, low=-room, high=room, note=NO_DIFFERENCE)
-
-
-def _score_range(a: Floats, b: Floats) -> float:
-    """The width of the range of scores: 1 where all lie in [0, 1], else what they span."""
-    both = np.append(a, b)
-    is_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
-    return 1.0 if is_unit else float(np.ptp(both))
 
 
 @takes_table("values", "cluster")
@@ -341,9 +338,14 @@ def prompts_for(
     >>> prompts_for(0.4, flips=0.5), prompts_for(0.15, flips=0.45), prompts_for(0.05, spread=0.15)
     (23, 155, 171)
     """
-    is_valid = 0 < abs(gain) < math.inf and noise >= 0 and samples >= 1
     certain = 2 * power - 1
-    if is_valid and 0 < certain < 1 and 0 < level < 1:
+    if (
+        0 < abs(gain) < math.inf
+        and noise >= 0
+        and samples >= 1
+        and 0 < certain < 1
+        and 0 < level < 1
+    ):
         # flips that are fewer than the gain could not make it
         if spread is None and flips is not None and flips >= abs(gain):
             sides = t_quantile(level, math.inf) * math.sqrt(flips)
@@ -352,23 +354,16 @@ def prompts_for(
         if flips is None and spread is not None and spread >= 0:
             # Both sides are sampled, so the noise of an answer enters twice.
             sd = math.sqrt(spread**2 + 2 * noise**2 / samples)
-            return _prompts_for_spread(abs(gain), sd, level, certain)
+            # No formula gives n: the quantiles and the rule of three both depend on it.
+            for n in count(4):
+                width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
+                if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= abs(gain):
+                    return n
     raise DataError(
         f"gain {gain}, spread {spread}, flips {flips}, power {power}",
         where="prompts_for",
         fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
     )
-
-
-def _prompts_for_spread(
-    gain: float, sd: float, level: float, certain: float
-) -> int:
-    # No formula gives n: the quantiles and the rule of three both depend on it.
-    for n in count(4):
-        width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
-        if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= gain:
-            break
-    return n
 
 
 def labels_needed(
@@ -393,9 +388,9 @@ def labels_needed(
     right, wrong = rate * q1, rate * (1 - q1)
     met = right + (1 - rate) * (1 - q0)
     # Beside a judge, labels pay only for what its verdict leaves open.
-    variance = right * (1 - right / max(met, 1e-12))
-    variance += wrong * (1 - wrong / max(1 - met, 1e-12))
+    open_met = right * (1 - right / max(met, 1e-12))
+    open_unmet = wrong * (1 - wrong / max(1 - met, 1e-12))
     return {
         "labels alone": math.ceil(scale * rate * (1 - rate)),
-        "with the judge": math.ceil(scale * variance),
+        "with the judge": math.ceil(scale * (open_met + open_unmet)),
     }

@@ -157,14 +157,14 @@ def test_without_its_form_an_answer_earns_no_more_than_the_lowest(preset, text):
 
 def test_what_must_be_judged():
     composer = Composer.from_config("refiner")
-    assert [c.id for c in composer.extra_criteria(TASK, answer())] == [*STATIC, *CLAIMS]
     assert [c.id for c in composer.criteria_to_judge(TASK, answer())] == [
         "p1",
         "n1",
         *STATIC,
         *CLAIMS,
     ]
-    assert Composer.from_config("rubric").extra_criteria(TASK, answer()) == ()
+    rubric_alone = Composer.from_config("rubric").criteria_to_judge(TASK, answer())
+    assert [c.id for c in rubric_alone] == ["p1", "n1"]
     # a task that holds the questions already (as a trainer passes it) is graded alike
     augmented = msgspec.structs.replace(TASK, criteria=composer.criteria_to_judge(TASK, answer()))
     assert score("refiner", verdicts(), task=augmented) == score("refiner", verdicts())

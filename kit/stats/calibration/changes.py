@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..columns import Column, Floats, check_choice, takes_table
 from ..estimate import NO_DIFFERENCE, UNIT_RANGE, Estimate, PrintedResult
 from ..means import auroc, difference
 from .reliability import ECE, ece
-from .rows import ConfidenceRows, read_rows
+from .rows import read_rows
 from .scores import beyond_constant
 
 # logit of 0 and 1 is infinite
@@ -99,14 +100,8 @@ class Comparison(PrintedResult):
     sentence: str
 
     def __str__(self) -> str:
-        changes = [f"{k:<10}{e}" for k, e in self.changes.items()]
-        return "\n".join(
-            [
-                self.sentence,
-                *changes,
-                f"Brier less the best constant's {self.constant}",
-            ]
-        )
+        changes = "\n".join(f"{k:<10}{e}" for k, e in self.changes.items())
+        return f"{self.sentence}\n{changes}\nBrier less the best constant's {self.constant}"
 
     def plot(self, *, title: str = "") -> Figure:
         """The changes with their intervals (plotly); 0 is dashed, the title is the conclusion."""
@@ -151,14 +146,25 @@ def compare(
     # A shift of accuracy that raises the error of an over-confident model lowers that of a timid
     # one: both errors can be wrong in the direction that hurts. So the limits add up, and pairing
     # is not used: it would hold the change in .72 to .95 of samples.
-    ece_change = replace(
-        new.debiased,
-        value=new.debiased.value - old.debiased.value,
-        low=new.debiased.low - old.debiased.high,
-        high=new.debiased.high - old.debiased.low,
-        method="change in debiased ECE",
-    )
-    changes = {"ECE": ece_change, **_prices(x, y)}
+    changes = {
+        "ECE": replace(
+            new.debiased,
+            value=new.debiased.value - old.debiased.value,
+            low=new.debiased.low - old.debiased.high,
+            high=new.debiased.high - old.debiased.low,
+            method="change in debiased ECE",
+        ),
+        # what a lower calibration error may cost
+        "Brier": difference(
+            y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT_RANGE
+        ),
+        "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
+    }
+    # paired areas need one truth: other answers have other right rows
+    if np.array_equal(x.correct, y.correct):
+        changes["AUROC"] = auroc(
+            y.conf, y.correct, against=x.conf, cluster=x.cluster
+        )
     constant = beyond_constant(y)
     return Comparison(
         before=old,
@@ -167,22 +173,6 @@ def compare(
         constant=constant,
         sentence=_comparison_sentence(changes, constant, margin),
     )
-
-
-def _prices(x: ConfidenceRows, y: ConfidenceRows) -> dict[str, Estimate]:
-    """The changes from x to y of what a lower calibration error may cost."""
-    prices = {
-        "Brier": difference(
-            y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT_RANGE
-        ),
-        "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
-    }
-    # paired areas need one truth: other answers have other right rows
-    if np.array_equal(x.correct, y.correct):
-        prices["AUROC"] = auroc(
-            y.conf, y.correct, against=x.conf, cluster=x.cluster
-        )
-    return prices
 
 
 def _comparison_sentence(
@@ -198,15 +188,16 @@ def _comparison_sentence(
     brier, area = changes["Brier"], changes.get("AUROC")
     # An ECE falls as easily by saying less: each of these would show it. NaN fails a comparison, so
     # a doubt is what is not shown.
-    is_lost = not accuracy.low > -margin and accuracy.note != NO_DIFFERENCE
     doubts = {
-        f"accuracy is not shown to be preserved ({accuracy})": is_lost,
-        f"a constant may do as well (Brier differs by {constant})": not constant.high
-        < 0,
+        f"accuracy is not shown to be preserved ({accuracy})": (
+            not accuracy.low > -margin and accuracy.note != NO_DIFFERENCE
+        ),
+        f"a constant may do as well (Brier differs by {constant})": (
+            not constant.high < 0
+        ),
         f"the Brier score got worse ({brier})": brier.low > 0,
         f"AUROC got worse ({area})": area is not None and area.high < 0,
     }
-    if any(doubts.values()):
-        texts = "; ".join(text for text, is_open in doubts.items() if is_open)
+    if texts := "; ".join(compress(doubts, doubts.values())):
         return f"A lower calibration error ({e}), but {texts}."
     return f"Better calibrated: the debiased ECE changed by {e}."

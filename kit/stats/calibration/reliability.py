@@ -12,7 +12,7 @@ from scipy import optimize, special
 
 from ...plots import Figure, forest, reliability_figure
 from ...records.tables import Results
-from ..columns import Column, Floats, Ints, takes_table
+from ..columns import Column, Floats, takes_table
 from ..estimate import (
     UNIT_RANGE,
     ZERO_ERROR,
@@ -76,17 +76,6 @@ class ECE(PrintedResult):
         )
 
 
-def _gaps_by_cluster(x: ConfidenceRows, b: Bins, seed: int) -> Floats:
-    """Sums (C, k) of outcome less confidence by cluster and bin."""
-    group, k = x.clusters, len(b.lower)
-    c = int(group.max()) + 1
-    if c > 2 * POOLED_CLUSTERS:
-        # 2,000 sums tell the null as well as a million, in a thousandth of the time
-        pool = np.random.default_rng(seed).permutation(c) % POOLED_CLUSTERS
-        group, c = pool[group], POOLED_CLUSTERS
-    return np.asarray(np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k))
-
-
 def null_sums(
     x: ConfidenceRows, b: Bins, by_cluster: Floats, draws: int, seed: int
 ) -> Floats:
@@ -105,15 +94,16 @@ def null_sums(
     sums = signs @ centred
     # signs are normal in the limit; few clusters have the tails of Student's t
     wider = t_quantile(0.95, max(c - 1, 1)) / t_quantile(0.95, math.inf)
-    at_least = np.maximum(1.0, deviation / np.maximum(sums.std(0), 1e-12))
-    return np.asarray(sums * wider * at_least)
+    ratio = deviation / np.maximum(sums.std(0), 1e-12)
+    return np.asarray(sums * wider * np.maximum(1.0, ratio))
 
 
 def _gap_errors(x: ConfidenceRows, b: Bins, by_cluster: Floats) -> Floats:
     """The standard error (k,) of each bin's gap; of one cluster, what its confidences imply."""
     clusters = (by_cluster != 0).sum(0)
-    total = by_cluster.sum(0)
-    between = (by_cluster**2).sum(0) - total**2 / np.maximum(clusters, 1)
+    between = (by_cluster**2).sum(0) - by_cluster.sum(0) ** 2 / np.maximum(
+        clusters, 1
+    )
     variance = np.maximum(between, 0) * clusters / np.maximum(clusters - 1, 1)
     # A bin of one cluster has no spread to read, so its confidences tell it.
     variance = np.where(clusters > 1, variance, b.sums(x.noise))
@@ -132,50 +122,49 @@ def debias(gap: Floats, errors: Floats, size: Floats, n: int) -> float:
     return max(0.0, float(size @ (2 * gap - absolute)) / n)
 
 
-def _wider_estimate(x: ConfidenceRows, value: float, psi: Floats) -> Estimate:
-    """The interval by the influences (n,) of rows, or that of the mean gap where it is wider."""
-    # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
-    # cancel
-    shift = (x.gap - x.gap.mean()) / len(x.gap)
-    estimates = (
-        estimate_from_influence(value, moves, x.cluster, method="debiased ECE")
-        for moves in (psi, shift)
-    )
-    return max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
-
-
-def ece_interval(
-    x: ConfidenceRows, b: Bins, by_cluster: Floats
-) -> tuple[float, Estimate]:
-    """The plug-in ECE, and the debiased one with its interval. by_cluster : sums of gaps (C, k)."""
-    total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
-    n, size, gap = len(x.gap), b.size, np.abs(total)
-    plug_in, best = float(gap.sum() / n), debias(gap / size, errors, size, n)
-    e = _wider_estimate(x, best, (np.sign(total)[b.at] * x.gap - plug_in) / n)
-    # the sign of a gap near 0 is noise, which the influence does not know
-    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
-    low = best - max(best - e.low, fold) - (plug_in - best) / 2
-    high = (best + plug_in) / 2 + max(e.high - best, fold)
-    return plug_in, replace(
-        e, low=max(low, 0.0), high=min(high, 1.0), missing=x.missing
-    )
-
-
 def ece_and_null(
     x: ConfidenceRows, b: Bins, *, draws: int = 1000, seed: int = 0
 ) -> tuple[ECE, Floats]:
     """The error of one binning, and the sums (draws, k) of bins that a calibrated model gives."""
-    n, by_cluster = len(x.conf), _gaps_by_cluster(x, b, seed)
-    value, e = ece_interval(x, b, by_cluster)
+    n, k, size, group = len(x.conf), len(b.lower), b.size, x.clusters
+    c = int(group.max()) + 1
+    if c > 2 * POOLED_CLUSTERS:
+        # 2,000 sums tell the null as well as a million, in a thousandth of the time
+        pool = np.random.default_rng(seed).permutation(c) % POOLED_CLUSTERS
+        group, c = pool[group], POOLED_CLUSTERS
+    # sums (C, k) of outcome less confidence by cluster and bin
+    by_cluster: Floats = np.asarray(
+        np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k), float
+    )
+    total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
+    gap = np.abs(total)
+    plug_in, best = float(gap.sum() / n), debias(gap / size, errors, size, n)
+    psi = (np.sign(total)[b.at] * x.gap - plug_in) / n
+    # the interval of the mean gap, where it is wider: where some gaps change sign from sample to
+    # sample, clusters that move all bins at once seem to cancel
+    estimates = (
+        estimate_from_influence(best, moves, x.cluster, method="debiased ECE")
+        for moves in (psi, (x.gap - x.gap.mean()) / n)
+    )
+    e = max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
+    # the sign of a gap near 0 is noise, which the influence does not know
+    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
+    low = max(best - max(best - e.low, fold) - (plug_in - best) / 2, 0.0)
+    high = (best + plug_in) / 2 + max(e.high - best, fold)
     sums = null_sums(x, b, by_cluster, draws, seed)
-    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= value - 1e-12)
+    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= plug_in - 1e-12)
     # One more on both sides: a finite number of draws never gives p = 0.
     p_value = (hits + 1) / (draws + 1)
     # a test that does not reject and an interval that excludes 0 would contradict each other
-    if e.low > 0 and p_value > 0.05:
-        e = replace(e, low=0.0)
-    null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
-    return ECE(value, e, null, p_value, b.convention), sums
+    if low > 0 and p_value > 0.05:
+        low = 0.0
+    return ECE(
+        plug_in,
+        replace(e, low=low, high=min(high, 1.0), missing=x.missing),
+        float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n),
+        p_value,
+        b.convention,
+    ), sums
 
 
 @takes_table("conf", "correct", "cluster")
@@ -288,20 +277,17 @@ def logistic_test(
     step = np.linalg.solve((z * noise).T @ z, total)
     p_value = float(special.chdtrc(len(step), step @ total))
     if x.cluster is not None:
+        # Hotelling's T: do the scores, summed by cluster, have the mean 0?
+        by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
+        center, (c, k) = by.mean(0), by.shape
+        covariance = (by - center).T @ (by - center) / max(c - 1, 1)
+        # the F that it is worth
+        rest = n_effective - k
+        distance = c * float(center @ np.linalg.pinv(covariance) @ center)
+        distance *= rest / (k * (rest + k - 1))
         # Clusters may make the test only more cautious, so the larger p counts.
-        p_value = max(_clustered_p(score, x.cluster, n_effective), p_value)
+        p_value = max(float(special.fdtrc(k, rest, distance)), p_value)
     return LogisticTest(p_value, -float(step[1]) if len(step) > 1 else 0.0)
-
-
-def _clustered_p(score: Floats, cluster: Ints, n_effective: float) -> float:
-    """The p-value of Hotelling's T that scores (n, k), summed by cluster, have the mean 0."""
-    by = np.column_stack([np.bincount(cluster, column) for column in score.T])
-    center, (c, k) = by.mean(0), by.shape
-    covariance = (by - center).T @ (by - center) / max(c - 1, 1)
-    distance = c * float(center @ np.linalg.pinv(covariance) @ center)
-    # the F that it is worth
-    rest = n_effective - k
-    return float(special.fdtrc(k, rest, distance * rest / (k * (rest + k - 1))))
 
 
 @takes_table("conf", "correct", "cluster")

@@ -121,7 +121,20 @@ def put_in_bins(
     """
     check_choice("closed", closed, ("right", "left"))
     if edges is not None:
-        return _bins_by_edges(p, np.asarray(edges, float), closed)
+        limits = np.asarray(edges, float)
+        rise = limits.ndim == 1 and len(limits) > 1 and (np.diff(limits) > 0).all()
+        if not rise or p.min() < limits[0] or p.max() > limits[-1]:
+            raise DataError(
+                "edges must rise, be two or more, and hold every confidence",
+                where="edges",
+            )
+        return _used_bins(
+            # in numpy's words, the side is where an equal value is put before or after
+            np.searchsorted(limits, p, "left" if closed == "right" else "right")
+            - 1,
+            limits,
+            f"{len(limits) - 1} {closed}-closed bins, edges as given",
+        )
     if bins == "auto":
         bins = 15 if equal_mass else _automatic_bins(p)
     if bins == "distinct":
@@ -141,7 +154,17 @@ def put_in_bins(
             fix='"auto", "distinct" or 1 to 10000',
         )
     if equal_mass:
-        return _bins_of_equal_mass(p, bins)
+        # a confidence goes where the middle of its rows lies, so equal ones stay together
+        values, same, count = np.unique(p, return_inverse=True, return_counts=True)
+        middle = (np.cumsum(count) - count / 2) / len(p)
+        at = (middle * bins).astype(int)
+        # a bin reaches up to the lowest confidence of the next one
+        lowest = np.append(values, 1.0)[np.searchsorted(at, np.arange(bins))]
+        return _used_bins(
+            at[same],
+            np.append(lowest, p.max()),
+            f"{bins} bins of about equal mass, equal confidences together",
+        )
     place = np.floor((p + EDGE_TOLERANCE) * bins)
     if closed == "right":
         place = np.ceil((p - EDGE_TOLERANCE) * bins) - 1
@@ -163,40 +186,8 @@ def _automatic_bins(p: Floats) -> int | Literal["distinct"]:
     return 10 if len(p) < 150 else 15
 
 
-def _bins_by_edges(p: Floats, limits: Floats, closed: str) -> Bins:
-    is_valid = limits.ndim == 1 and len(limits) > 1 and (np.diff(limits) > 0).all()
-    if not is_valid or p.min() < limits[0] or p.max() > limits[-1]:
-        raise DataError(
-            "edges must rise, be two or more, and hold every confidence",
-            where="edges",
-        )
-    # in numpy's words, the side is where an equal value is put before or after
-    side: Literal["left", "right"] = "left" if closed == "right" else "right"
-    return _used_bins(
-        np.searchsorted(limits, p, side) - 1,
-        limits,
-        f"{len(limits) - 1} {closed}-closed bins, edges as given",
-    )
-
-
-def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
-    # a confidence goes where the middle of its rows lies, so equal ones stay together
-    values, same, count = np.unique(p, return_inverse=True, return_counts=True)
-    middle = (np.cumsum(count) - count / 2) / len(p)
-    at = (middle * bins).astype(int)
-    # a bin reaches up to the lowest confidence of the next one
-    lowest = np.append(values, 1.0)[np.searchsorted(at, np.arange(bins))]
-    return _used_bins(
-        at[same],
-        np.append(lowest, p.max()),
-        f"{bins} bins of about equal mass, equal confidences together",
-    )
-
-
 def _used_bins(at: Floats | Ints, limits: Floats, words: str) -> Bins:
     """Bins without the empty ones: they have no gap, and a model has one only where it speaks."""
     at = np.clip(at, 0, len(limits) - 2).astype(int)
-    size = np.bincount(at).astype(float)
-    used = np.flatnonzero(size)
-    place = np.searchsorted(used, at)
-    return Bins(place, limits[used], limits[used + 1], size[used], words)
+    used, place, size = np.unique(at, return_inverse=True, return_counts=True)
+    return Bins(place, limits[used], limits[used + 1], size.astype(float), words)

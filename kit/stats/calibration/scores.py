@@ -8,7 +8,7 @@ from scipy import fft, optimize
 
 from ...errors import DataError
 from ...plots import Figure, lines
-from ..columns import Column, Floats, Ints, takes_table
+from ..columns import Column, takes_table
 from ..estimate import (
     UNIT_RANGE,
     Estimate,
@@ -149,10 +149,11 @@ class RiskCoverage(PrintedResult):
 
     def plot(self, *, title: str = "Risk and coverage") -> Figure:
         """The curve (plotly); the second line is a random order."""
-        names = {"coverage": "share answered", "risk": "by confidence"}
-        table = self.curve[list(names)].rename(columns=names)
+        table = self.curve.drop(columns="threshold").assign(random=self.random)
         return lines(
-            table.assign(**{"random order": self.random}),
+            table.set_axis(
+                ["share answered", "by confidence", "random order"], axis=1
+            ),
             "share answered",
             title=title,
             subtitle=str(self),
@@ -182,43 +183,34 @@ def risk_coverage(
     wrong = (np.bincount(at, errors) / count)[at][order]
     rank = np.arange(1, len(at) + 1)
     risk = np.cumsum(wrong) / rank
-    area = estimate_from_influence(
-        float(risk.mean()),
-        _area_influence(errors, risk, at, order),
-        x.cluster,
-        method="AURC",
-        bounds=UNIT_RANGE,
-        missing=x.missing,
-    )
-    # a threshold takes all rows of a value or none, so the curve has a point for each value
-    last = np.cumsum(count) - 1
-    curve = pd.DataFrame(
-        {
-            "threshold": -falling,
-            "coverage": rank[last] / len(at),
-            "risk": risk[last],
-        }
-    )
-    return RiskCoverage(
-        curve=curve,
-        aurc=area,
-        best=float((np.cumsum(np.sort(errors)) / rank).mean()),
-        random=float(errors.mean()),
-    )
-
-
-def _area_influence(errors: Floats, risk: Floats, at: Ints, order: Ints) -> Floats:
-    """The influence (n,) of each row on the mean risk. at : its place among the distinct values."""
-    n, count = len(at), np.bincount(at)
     # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
-    rank = np.arange(1, n + 1)
     weight = np.cumsum((1 / rank)[::-1])[::-1]
     less = np.cumsum((risk / rank)[::-1])[::-1]
     own_risk, weight, less = (
         (np.bincount(at[order], v) / count)[at] for v in (risk, weight, less)
     )
-    psi = (own_risk - risk.mean() + errors * weight - less) / n
-    return np.asarray(psi - psi.mean())
+    psi = (own_risk - risk.mean() + errors * weight - less) / len(at)
+    # a threshold takes all rows of a value or none, so the curve has a point for each value
+    last = np.cumsum(count) - 1
+    return RiskCoverage(
+        curve=pd.DataFrame(
+            {
+                "threshold": -falling,
+                "coverage": rank[last] / len(at),
+                "risk": risk[last],
+            }
+        ),
+        aurc=estimate_from_influence(
+            float(risk.mean()),
+            psi - psi.mean(),
+            x.cluster,
+            method="AURC",
+            bounds=UNIT_RANGE,
+            missing=x.missing,
+        ),
+        best=float((np.cumsum(np.sort(errors)) / rank).mean()),
+        random=float(errors.mean()),
+    )
 
 
 @takes_table("conf", "correct", "cluster")
