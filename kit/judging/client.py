@@ -7,7 +7,6 @@ of the time, and the reply is checked here anyway.
 import asyncio
 import contextlib
 import functools
-import logging
 import os
 import re
 import socket
@@ -24,7 +23,6 @@ from . import loop
 from .prices import dollars, estimate_chat_tokens, estimate_tokens
 from .question import Reply, Request
 
-log = logging.getLogger(__name__)
 # What some servers refuse; the kit goes on without it.
 OPTIONAL = (
     "response_format", "temperature", "seed", "reasoning_effort", "logprobs",
@@ -54,7 +52,6 @@ HOPELESS_CAUSES = (
     (socket.gaierror, "unknown host ({0.strerror})", "check the base URL"),
     (ssl.SSLCertVerificationError, "{0.verify_message}", "check the certificate"),
 )
-NO_QUOTA = "insufficient_quota"
 FILTERED = (
     "content_filter", "content_policy_violation", "data_inspection_failed",
     "moderation_blocked",
@@ -76,7 +73,6 @@ PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 MAX_TIMEOUTS = 5  # that a call may take with its repetitions
-MAX_TOKENS = 10**6  # of one call; a larger count is not a count
 ESCAPE = re.compile(r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))")
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
@@ -141,8 +137,10 @@ class Server:
     @property
     def settings(self) -> tuple[Any, ...]:
         """What a connection depends on: equal servers share their connections and slots."""
-        limits = (self.timeout, self.tries, self.concurrency, self.keep_alive_s)
-        return (self.base_url, self.key_env, *limits)
+        return (
+            self.base_url, self.key_env, self.timeout, self.tries, self.concurrency,
+            self.keep_alive_s,
+        )  # fmt: skip
 
     @property
     def address(self) -> str | None:
@@ -152,8 +150,9 @@ class Server:
     @property
     def key_name(self) -> str:
         """The environment variable with the key. OpenAI's key is never sent to another server."""
-        default = "KIT_JUDGE_KEY" if self.base_url else "OPENAI_API_KEY"
-        return self.key_env or default
+        return self.key_env or (
+            "KIT_JUDGE_KEY" if self.base_url else "OPENAI_API_KEY"
+        )
 
     @property
     def key(self) -> str:
@@ -177,8 +176,6 @@ class Server:
         for _ in range(4):
             if self.key in plain:
                 text = plain = plain.replace(self.key, "[key]")
-            if "\\" not in plain:
-                break
             plain = ESCAPE.sub(_unescape_match, plain)
         return text
 
@@ -186,9 +183,7 @@ class Server:
         """A body without what this server refuses."""
         body = dict(body)
         for name, times in self.refused.items():
-            if name not in body:
-                continue
-            value = body.pop(name)
+            value = body.pop(name, 0)
             # Without a limit under its older name a reply would have none.
             if name == "max_completion_tokens":
                 body["max_tokens"] = value
@@ -224,13 +219,15 @@ class Server:
                 return await self._send_request(adapted)
             except Exception as e:
                 name = refused_parameter(getattr(e, "body", None))
-                is_refusal = getattr(e, "status_code", 0) in (400, 422)
-                if not is_refusal or name not in adapted or name not in OPTIONAL:
+                if (
+                    getattr(e, "status_code", 0) not in (400, 422)
+                    or name not in adapted
+                    or name not in OPTIONAL
+                ):
                     raise
                 # A call beside this one may have learned it in the meantime.
                 if self.adapt(body) == adapted:
                     self.refused[name] = self.refused.get(name, 0) + 1
-                    log.info("the server refuses %s", name)
 
     async def _send_request(self, body: dict[str, Any]) -> Any:
         import openai
@@ -257,7 +254,10 @@ class Server:
     def _raise_hopeless(self, e: Exception) -> None:
         """JudgeDownError by the name of the fault, before the first answer."""
         fix = HOPELESS.get(getattr(e, "status_code", 0), "")
-        if error_fields(getattr(e, "body", None)).get("code") == NO_QUOTA:
+        if (
+            error_fields(getattr(e, "body", None)).get("code")
+            == "insufficient_quota"
+        ):
             fix = HOPELESS[402]
         what = self._error_sentence(e)
         cause: BaseException | None = e
@@ -278,9 +278,7 @@ class Server:
         status = getattr(e, "status_code", None)
         if not status:
             return type(e).__name__
-        error = error_fields(e.body)
-        message = error.get("message") or error.get("msg") or ""
-        text = self.clean(str(message)).strip()
+        text = self.clean(_error_message(error_fields(e.body))).strip()
         return f"HTTP {status}: {text:.250}".removesuffix(": ")
 
     def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
@@ -293,8 +291,9 @@ class Server:
         reply = Reply(failure="error", reason=self._error_sentence(e))
         inner = _as_mapping(error.get("innererror"))
         codes = (error.get("code"), error.get("type"), inner.get("code"))
-        is_flagged = _as_mapping(error.get("metadata")).get("flagged_input")
-        if is_flagged or any(code in FILTERED for code in codes):
+        if _as_mapping(error.get("metadata")).get("flagged_input") or any(
+            code in FILTERED for code in codes
+        ):
             reply.failure = "refusal"
         elif status in OUTAGE or status >= 500 or status < 400:
             reply.failure = "transport"
@@ -316,8 +315,12 @@ class Server:
         fault = data.get("error") or choice.get("error")
         if fault or not isinstance(choices, list):
             words = error_fields(fault).get("message")
-            reason = f"the reply is not a chat completion: {words!a:.200}"
-            return Reply(failure="transport", reason=self.clean(reason))
+            return Reply(
+                failure="transport",
+                reason=self.clean(
+                    f"the reply is not a chat completion: {words!a:.200}"
+                ),
+            )
         message, end = (
             _as_mapping(choice.get("message")),
             choice.get("finish_reason"),
@@ -337,8 +340,9 @@ class Server:
         """The text of a reply and what it took."""
         content, usage = message.get("content"), _as_mapping(data.get("usage"))
         text = self.clean(content) if isinstance(content, str) else ""
-        tokens_in = _token_count(usage.get("prompt_tokens"))
-        tokens_in = tokens_in or estimate_chat_tokens(request.messages)
+        tokens_in = _token_count(
+            usage.get("prompt_tokens")
+        ) or estimate_chat_tokens(request.messages)
         tokens_out = _token_count(
             usage.get("completion_tokens")
         ) or estimate_tokens(text)
@@ -418,11 +422,15 @@ def refused_parameter(body: Any) -> str:
     location = error.get("loc")
     if isinstance(location, list):
         return next((str(name) for name in location if name in OPTIONAL), "")
-    message = str(error.get("message") or error.get("msg") or "")
+    message = _error_message(error)
     match = PARAMETER.search(message)
     if not match or ECHO.search(message):
         return ""
     return match["name"] or match["bare"]
+
+
+def _error_message(error: Mapping[str, Any]) -> str:
+    return str(error.get("message") or error.get("msg") or "")
 
 
 def error_fields(body: Any) -> Mapping[str, Any]:
@@ -466,4 +474,4 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 
 def _token_count(n: Any) -> int:
     # An impossible count could empty a budget or fill it; 0 is estimated instead.
-    return n if type(n) is int and 0 <= n <= MAX_TOKENS else 0
+    return n if type(n) is int and 0 <= n <= 10**6 else 0

@@ -89,20 +89,20 @@ class Panel(Ensemble):
         """One reading out of those of the members that are not down."""
         known_votes = [v for v in votes if v.is_known]
         n, met = len(known_votes), sum(map(_counts_as_met, known_votes))
-        reading = _summed_costs(votes)
-        reading["reason"] = f"{met} of {n} known votes met, quorum {self.quorum}"
-        reading["meta"] = {
-            "votes": [_vote_fields(v) for v in votes],
-            "disagreement": min(met, n - met) / n if n else None,
+        reading: Reading = {
+            **_summed_costs(votes),
+            "reason": f"{met} of {n} known votes met, quorum {self.quorum}",
+            "meta": {
+                "votes": list(map(_vote_fields, votes)),
+                "disagreement": min(met, n - met) / n if n else None,
+            },
         }
         if n >= self.quorum:
-            reading.update(self._decide_by_rule(known_votes))
-            return reading
+            return {**reading, **self._decide_by_rule(known_votes)}
         failures = Counter(v.failure for v in votes if not v.is_known)
         failures["transport"] += len(self.members) - len(votes)
-        reading["status"] = "unknown"
-        reading["failure"] = failures.most_common(1)[0][0]
-        return reading
+        failure = failures.most_common(1)[0][0]
+        return {**reading, "status": "unknown", "failure": failure}
 
     def _decide_by_rule(self, votes: Sequence[Verdict]) -> Reading:
         """Status and P(met) out of enough known votes."""
@@ -130,8 +130,9 @@ def votes(subject: Any = None, *, n: int = 5, **options: Any) -> Panel:
             fix="write {votes: {endpoint: MODEL}, n: 5} with n from 2 on",
         )
     # At temperature 0 all votes would be one vote.
-    mapping = {"endpoint": model, "temperature": 1.0, **more}
-    judges = [judge_of(mapping) for _ in range(n)]
+    judges = [
+        judge_of({"endpoint": model, "temperature": 1.0, **more}) for _ in range(n)
+    ]
     # Equal keys would make one stored sample serve for all.
     for i, judge in enumerate(judges):
         judge.identity["sample"] = i
@@ -165,11 +166,15 @@ class Escalate(Ensemble):
         """Ask the cheap judge, then the strong one about the doubts."""
         cheap, strong = self.members
         first = yield from _ask_member(cheap, question)
-        doubts = {v.ids for v in first if self._is_doubtful(v)}
+        # Without P(met) nobody knows how sure the cheap judge is.
+        doubts = {
+            v.ids
+            for v in first
+            if not v.is_known or v.p is None or self.low < v.p < self.high
+        }
         if not doubts:
             return [self._join_verdicts(v, None) for v in first]
-        answers = {v[1] for v in doubts}
-        criteria = {v[2] for v in doubts}
+        _, answers, criteria = map(set, zip(*doubts, strict=True))
         rest = Question.of(
             question.task,
             [r for r in question.answers.values() if r.id in answers],
@@ -179,17 +184,17 @@ class Escalate(Ensemble):
         by_ids = {v.ids: v for v in second if v.ids in doubts}
         return [self._join_verdicts(v, by_ids.get(v.ids)) for v in first]
 
-    def _is_doubtful(self, v: Verdict) -> bool:
-        # Without P(met) nobody knows how sure the cheap judge is.
-        return not v.is_known or v.p is None or self.low < v.p < self.high
-
     def _join_verdicts(self, first: Verdict, second: Verdict | None) -> Reading:
         rows = [first, second] if second else [first]
         last = rows[-1]
-        escalation = {"escalated": second is not None, "first": _vote_fields(first)}
-        meta = {**last.meta, **escalation}
+        more = {"escalated": second is not None, "first": _vote_fields(first)}
         return cast(
-            Reading, {**_summed_costs(rows), **_vote_fields(last), "meta": meta}
+            Reading,
+            {
+                **_summed_costs(rows),
+                **_vote_fields(last),
+                "meta": {**last.meta, **more},
+            },
         )
 
 
@@ -242,8 +247,8 @@ class Cutoff(Judge):
                 "value": float(is_met),
             }
         elif v.is_known:
-            lost = unknown("no P(met): how: word gives it", "missing")
-            fields |= {"value": None, **lost}
+            fields |= unknown("no P(met): how: word gives it", "missing")
+            fields["value"] = None
         return cast(Reading, fields)
 
 

@@ -53,8 +53,12 @@ def judge_of(value: JudgeSource, *, where: str = "judge") -> Judge:
         return value
     kind, subject, options = split_spec(value, where=where)
     module, name = KINDS[kind].split()
-    make = getattr(importlib.import_module(f".{module}", __package__), name)
-    return make_judge(make, subject, options, where=f"{where} {kind}")
+    return make_judge(
+        getattr(importlib.import_module(f".{module}", __package__), name),
+        subject,
+        options,
+        where=f"{where} {kind}",
+    )
 
 
 def make_judge(

@@ -48,9 +48,13 @@ class Judge:
     def plan(self, question: Question) -> Plan:
         """Yield what to ask; return a reading for each of `question.places`."""
         rows: list[Reading] = []
-        criteria = list(question.criteria.values())
         for response in question.answers.values():
-            rows += yield partial(self.readings, question.task, response, criteria)
+            rows += yield partial(
+                self.readings,
+                question.task,
+                response,
+                [*question.criteria.values()],
+            )
         return rows
 
     def readings(
@@ -81,8 +85,10 @@ class Judge:
         criteria = list(question.criteria.values())
         for name, answer in question.answers.items():
             last = short_hash(self.context(question, name))
-            middles = subject_keys(question.task, answer, criteria)
-            keys += [f"{first}-{middle}-{last}" for middle in middles]
+            keys += [
+                f"{first}-{middle}-{last}"
+                for middle in subject_keys(question.task, answer, criteria)
+            ]
         return keys
 
     def completion(

@@ -64,6 +64,11 @@ INSERT = (
     "VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET known = excluded.known, "
     "created = excluded.created, row = excluded.row, call = excluded.call WHERE NOT known"
 )
+TAKE_LEASE = (
+    "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) "
+    "DO UPDATE SET until = excluded.until, owner = excluded.owner "
+    "WHERE until <= ? OR owner = ? OR NOT is_running(owner)"
+)
 INSERT_CALL = (
     f"INSERT OR IGNORE INTO calls({', '.join(CALL)}) VALUES(:{', :'.join(CALL)})"
 )
@@ -87,8 +92,9 @@ def short_hash(value: Any) -> str:
 def hash_answer(response: Response) -> str:
     """The part of a key that an answer has: without its thought."""
     # A model may write half of a surrogate pair, which JSON cannot carry.
-    text = strip_thinking(response.text).encode("utf-8", "replace").decode()
-    return short_hash(text)
+    return short_hash(
+        strip_thinking(response.text).encode("utf-8", "replace").decode()
+    )
 
 
 def subject_keys(
@@ -98,8 +104,8 @@ def subject_keys(
 
     Ids do not count: equal texts share a verdict.
     """
-    prompt = [task.conversation, task.system, task.sources]
-    subject = f"{short_hash(prompt)}-{hash_answer(response)}"
+    prompt = short_hash([task.conversation, task.system, task.sources])
+    subject = f"{prompt}-{hash_answer(response)}"
     return [f"{subject}-{short_hash(criterion_texts(c))}" for c in criteria]
 
 
@@ -147,11 +153,10 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         self.close()
 
     def _prepare_tables(self) -> None:
-        db = self._db
-        db.row_factory = sqlite3.Row
+        self._db.row_factory = sqlite3.Row
         # In this order: another process may be making both at this moment.
-        tables = db.execute("SELECT 1 FROM sqlite_master").fetchall()
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        tables = self._db.execute("SELECT 1 FROM sqlite_master").fetchall()
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if tables and version != VERSION:
             raise sqlite3.DatabaseError(
                 f"its form is {version}, this kit reads form {VERSION}"
@@ -160,15 +165,15 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         # together collide.
         for _ in range(100):
             with contextlib.suppress(sqlite3.OperationalError):
-                db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA journal_mode=WAL")
                 break
             time.sleep(0.05)
         # A killed process loses nothing under NORMAL; only a power cut might.
-        db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
         if not tables:
-            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+            self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         # Nobody waits for a process that was killed.
-        db.create_function("is_running", 1, _is_running)
+        self._db.create_function("is_running", 1, _is_running)
 
     @contextlib.contextmanager
     def _guard_access(self) -> Iterator[None]:
@@ -200,11 +205,12 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
     # -- verdicts and calls ----------------------------------------------------
     def get(self, keys: Iterable[str], since: float = 0.0) -> dict[str, Verdict]:
         """Stored verdicts by key. since : leave unknown ones out that are older."""
-        sql = (
+        rows = self._fetch_rows(
             "SELECT key, row FROM verdicts WHERE (known OR created >= ?) "
-            "AND key IN (SELECT value FROM json_each(?))"
+            "AND key IN (SELECT value FROM json_each(?))",
+            since,
+            json.dumps(list(keys)),
         )
-        rows = self._fetch_rows(sql, since, json.dumps(list(keys)))
         return {key: _decode(row) for key, row in rows}
 
     def put(
@@ -218,10 +224,13 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         rows = []
         for v in verdicts:
             if v.key:
-                fields = (v.is_known, v.judge, now, msgspec.json.encode(v), number)
-                rows.append((v.key, v.key[SUBJECT], *fields))
-        calls = [{**dict.fromkeys(CALL), **call}] if call else []
-        self._write_rows((INSERT, rows), (INSERT_CALL, calls))
+                row = msgspec.json.encode(v)
+                fields = (v.key[SUBJECT], v.is_known, v.judge, now, row, number)
+                rows.append((v.key, *fields))
+        self._write_rows(
+            (INSERT, rows),
+            (INSERT_CALL, [{**dict.fromkeys(CALL), **call}] if call else []),
+        )
 
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""
@@ -230,22 +239,22 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
 
     def verdicts(self) -> Iterator[Verdict]:
         """The stored verdicts, oldest first."""
-        rows = self._fetch_rows("SELECT row FROM verdicts ORDER BY id")
-        return (_decode(row) for (row,) in rows)
+        for row in self._fetch_rows("SELECT row FROM verdicts ORDER BY id"):
+            yield _decode(row[0])
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""
-        return [
-            dict(row) for row in self._fetch_rows(f"{SELECT_CALLS} ORDER BY id")
-        ]
+        return list(map(dict, self._fetch_rows(f"{SELECT_CALLS} ORDER BY id")))
 
     def costs(self) -> Any:
         """A DataFrame: calls, tokens and US dollars per judge and model."""
         import pandas as pd
 
         sums = ", ".join(f"sum({name}) AS {name}" for name in COSTS)
-        sql = f"SELECT judge, model, count(*) AS calls, {sums} FROM calls GROUP BY 1, 2"  # noqa: S608
-        return pd.DataFrame([dict(row) for row in self._fetch_rows(sql)])
+        rows = self._fetch_rows(
+            f"SELECT judge, model, count(*) AS calls, {sums} FROM calls GROUP BY 1, 2"  # noqa: S608
+        )
+        return pd.DataFrame(list(map(dict, rows)))
 
     def explain(self, key: str) -> dict[str, Any]:
         """Why a verdict is what it is, and why its call was made.
@@ -255,8 +264,11 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         and `others`: stored verdicts on the same task, answer and criterion, each with the
         parts of its key that differ. They tell why a call was made again.
         """
-        sql = "SELECT key, row, call FROM verdicts WHERE substr(key, 1, ?) = ? LIMIT 2"
-        rows = self._fetch_rows(sql, len(key), key)
+        rows = self._fetch_rows(
+            "SELECT key, row, call FROM verdicts WHERE substr(key, 1, ?) = ? LIMIT 2",
+            len(key),
+            key,
+        )
         if len(rows) != 1:
             raise DataError(
                 f"{'several' if rows else 'no'} verdicts' key begins with {key!r}",
@@ -269,8 +281,12 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         others = []
         for other, other_row in self._fetch_rows(same, whole[SUBJECT], whole):
             parts = zip(KEY_PARTS, other.split("-"), whole.split("-"), strict=True)
-            changes = [name for name, theirs, ours in parts if theirs != ours]
-            others.append({"verdict": _decode(other_row), "differs in": changes})
+            others.append(
+                {
+                    "verdict": _decode(other_row),
+                    "differs in": [name for name, a, b in parts if a != b],
+                }
+            )
         return {**call, "verdict": _decode(row), "others": others}
 
     def export(self, path: str | Path) -> int:
@@ -279,8 +295,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         calls = dict(self._fetch_rows("SELECT key, call FROM verdicts"))
         rows = [{**to_json(v), "call": calls.get(v.key)} for v in self.verdicts()]
         rows += [{"record": "call", **call} for call in self.calls()]
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        Path(path).write_text(lines, "utf-8")
+        Path(path).write_bytes(msgspec.json.Encoder().encode_lines(rows))
         return len(calls)
 
     def load(self, path: str | Path) -> int:
@@ -299,13 +314,8 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         its process, or after so many seconds.
         """
         now = time.time()
-        take = (
-            "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) "
-            "DO UPDATE SET until = excluded.until, owner = excluded.owner "
-            "WHERE until <= ? OR owner = ? OR NOT is_running(owner)"
-        )
         rows = [(key, now + seconds, owner, now, owner) for key in keys]
-        if self._write_rows((take, rows)) == len(keys):
+        if self._write_rows((TAKE_LEASE, rows)) == len(keys):
             return True
         self.release(keys, owner)
         return False

@@ -117,14 +117,13 @@ class LLMJudge(Judge):
     # -- what to ask, and how to read it ------------------------------------------
     def messages(self, question: Question) -> list[dict[str, str]]:
         """The chat of one call."""
-        user = user_message(
-            question,
-            self._wording_name(question),
-            confidence=self.options.confidence,
-        )
+        form, confidence = self._wording_name(question), self.options.confidence
         return [
             {"role": "system", "content": self.system or ""},
-            {"role": "user", "content": user},
+            {
+                "role": "user",
+                "content": user_message(question, form, confidence=confidence),
+            },
         ]
 
     def schema(self, question: Question) -> Mapping[str, Any] | None:
@@ -157,9 +156,10 @@ class LLMJudge(Judge):
     def plan(self, question: Question) -> Plan:
         """One call."""
         question = msgspec.structs.replace(question, nonce=new_nonce())
-        room = 2 if self.gives_p else 200 + 160 * len(question.places)
         reply = yield self.request(
-            self.messages(question), schema=self.schema(question), room=room
+            self.messages(question),
+            schema=self.schema(question),
+            room=2 if self.gives_p else 200 + 160 * len(question.places),
         )
         if reply.failure:
             return [unknown(reply.reason, reply.failure)] * len(question.places)
@@ -176,8 +176,10 @@ class LLMJudge(Judge):
         """A call of this judge's model. room : tokens of the reply where no max_tokens is set."""
         fields = dict(self.parameters)
         if schema and self.options.schema:
-            form = {"name": "reply", "strict": True, "schema": schema}
-            fields["response_format"] = {"type": "json_schema", "json_schema": form}
+            fields["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "strict": True, "schema": schema},
+            }
         if self.gives_p:
             fields.update(WORD_FIELDS)
         return Request(
@@ -206,7 +208,6 @@ class LLMJudge(Judge):
 def _describe_server(model: str, o: Options) -> Server:
     """The server of a model, with defaults for one on this machine or elsewhere."""
     is_local = bool(LOCAL.match(o.base_url or ""))
-    listed = (0.0, 0.0) if is_local else model_entry(model).get("price")
     return Server(
         o.base_url,
         key_env=o.key_env,
@@ -214,7 +215,8 @@ def _describe_server(model: str, o: Options) -> Server:
         tries=o.tries,
         # Local servers queue what they cannot do at once, and never send 429.
         concurrency=o.concurrency or (2 if is_local else 64),
-        price=o.price or listed,
+        price=o.price
+        or ((0.0, 0.0) if is_local else model_entry(model).get("price")),
         # One word carries no nonce, so a late reply on a kept connection could pass
         # for the reply to the next question.
         keep_alive_s=0.0 if o.how == "word" else 5.0,

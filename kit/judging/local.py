@@ -113,20 +113,21 @@ class ServedJudge(LLMJudge):
         **options: Any,
     ):
         # A busy laptop may take minutes for an answer. Waiting costs nothing.
-        ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
-        options = {**ours, "concurrency": n_parallel, **options}
+        options = {
+            "how": "word", "timeout": 900.0, "price": (0.0, 0.0),
+            "concurrency": n_parallel, **options,
+        }  # fmt: skip
         if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
             options["system"] = prompt_wording("yes_no")
         file = Path(path).expanduser().absolute()
         super().__init__(file.stem, base_url="http://127.0.0.1", **options)
-        remote = self.server
         self.server = LocalServer(
             (file, n_parallel, n_ctx),
-            timeout=remote.timeout,
-            tries=remote.tries,
-            concurrency=remote.concurrency,
-            price=remote.price,
-            keep_alive_s=remote.keep_alive_s,
+            timeout=self.server.timeout,
+            tries=self.server.tries,
+            concurrency=self.server.concurrency,
+            price=self.server.price,
+            keep_alive_s=self.server.keep_alive_s,
         )
         # The port is another one each time; the verdicts must be found again.
         self.identity["base_url"] = describe_file(file)

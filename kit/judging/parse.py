@@ -55,8 +55,9 @@ def read_reply(
     except (DataError, ValueError, RecursionError) as e:
         what = f"the reply is not in the requested form: {e}"
         start = text.strip()[:80] or "(empty)"
-        reading = unknown(f"{what:.200}; it begins: {start!a}")
-        return [reading] * len(question.places)
+        return [unknown(f"{what:.200}; it begins: {start!a}")] * len(
+            question.places
+        )
     return readings
 
 
@@ -88,12 +89,12 @@ def _read_criterion(
         return unknown("the reply leaves this criterion out", "missing")
     row = rows[name]
     required = {"reason", "verdict"}
-    allowed = {*required, "confidence"}
-    in_form = isinstance(row, dict) and required <= set(row) <= allowed
+    # A confidence may be absent, and must be where it was not requested.
+    allowed = {*required, "confidence"} if confidence else required
     if (
-        not in_form
+        not isinstance(row, dict)
+        or not required <= set(row) <= allowed
         or not isinstance(row["reason"], str)
-        or ("confidence" in row and not confidence)
     ):
         raise ValueError("the fields of a verdict are not the requested ones")
     verdict, reason = row["verdict"], row["reason"]
@@ -102,11 +103,10 @@ def _read_criterion(
     reading = _read_verdict(verdict, c)
     if not reading:
         return unknown(f"not an allowed verdict: {verdict!a:.60}")
-    percent = row.get("confidence")
+    percent: Any = row.get("confidence")
     # A confidence belongs to the verdict, P(met) to the criterion.
     if is_number(percent) and 0 <= percent <= 100 and verdict in ("met", "unmet"):
-        share = percent / 100
-        reading["p"] = share if verdict == "met" else 1 - share
+        reading["p"] = percent / 100 if verdict == "met" else 1 - percent / 100
     reading["reason"] = reason
     return reading
 
@@ -146,8 +146,12 @@ def read_one_word(reply: Reply) -> Reading:
     word = reply.text.strip().strip(".").lower()
     if word not in WORDS:
         return unknown(f"neither yes nor no: {reply.text!a:.60}")
-    p = met_share(_first_candidates(reply.logprobs), {"yes": True, "no": False})
-    return {"status": WORDS[word], "p": p}
+    return {
+        "status": WORDS[word],
+        "p": met_share(
+            _first_candidates(reply.logprobs), {"yes": True, "no": False}
+        ),
+    }
 
 
 def _first_candidates(logprobs: Any) -> list[tuple[str, Any]]:
@@ -156,8 +160,10 @@ def _first_candidates(logprobs: Any) -> list[tuple[str, Any]]:
         for first in logprobs["content"]:
             # A line break may stand before the word.
             if str(first["token"]).strip():
-                rows = first["top_logprobs"]
-                return [(str(row["token"]), row["logprob"]) for row in rows]
+                return [
+                    (str(row["token"]), row["logprob"])
+                    for row in first["top_logprobs"]
+                ]
     return []
 
 

@@ -25,8 +25,9 @@ REPLY_SHARE = 3  # a reply takes about a third of the room that it has
 @functools.cache
 def catalog() -> dict[str, Any]:
     """The data file: `as_of`, `default` (a model's name) and `models` by name."""
-    data = Path(__file__).with_name("models.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, Any])
+    return msgspec.json.decode(
+        Path(__file__).with_name("models.json").read_bytes(), type=dict[str, Any]
+    )
 
 
 def model_entry(model: str) -> dict[str, Any]:
@@ -66,8 +67,7 @@ def shutdown_warning(model: str, today: datetime.date | None = None) -> str | No
     today = today or datetime.date.today()
     if day is None or (datetime.date.fromisoformat(day) - today).days > 120:
         return None
-    verb = "is" if day > today.isoformat() else "was"
-    return f"{model} {verb} shut down on {day}; use {catalog()['default']}"
+    return f"{model} {'is' if day > today.isoformat() else 'was'} shut down on {day}; use {catalog()['default']}"
 
 
 def estimate_tokens(text: str) -> int:
@@ -103,8 +103,9 @@ def most_dollars(request: Request) -> float | None:
     """The most that a call can cost, None without a price."""
     # A token is at least one byte; a message has some more around it.
     sizes = [len(m["content"].encode(errors="replace")) for m in request.messages]
-    tokens_in = sum(sizes) + 16 * len(sizes)
-    return dollars(request.server.price, tokens_in, request.max_tokens)
+    return dollars(
+        request.server.price, sum(sizes) + 16 * len(sizes), request.max_tokens
+    )
 
 
 def estimate_reply(request: Request) -> Reply:
@@ -237,5 +238,7 @@ class Budget:
     def _fits_under_caps(self, most: float) -> bool:
         if self.calls is not None and self.calls_made >= self.calls:
             return False
-        total = self.usd_spent + sum(self.reserved) + most
-        return self.usd is None or total <= self.usd
+        return (
+            self.usd is None
+            or self.usd_spent + sum(self.reserved) + most <= self.usd
+        )

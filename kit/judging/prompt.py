@@ -42,8 +42,8 @@ _INVISIBLE = re.compile(
 @functools.cache
 def prompt_wording(name: str) -> str:
     """The text of a file in `prompts/`, without its last line break."""
-    file = Path(__file__).with_name("prompts").joinpath(f"{name}.txt")
-    return file.read_text("utf-8").rstrip("\n")
+    folder = Path(__file__).with_name("prompts")
+    return (folder / f"{name}.txt").read_text("utf-8").rstrip("\n")
 
 
 def system_message(file: str | None, text: str | None, default: str) -> str:
@@ -95,8 +95,10 @@ def user_message(
     for name, c in question.criteria.items():
         row = c.text
         if form != "word":
-            fields = {"id": name, "criterion": row, "verdicts": allowed_verdicts(c)}
-            row = json.dumps(fields, ensure_ascii=False)
+            row = json.dumps(
+                {"id": name, "criterion": row, "verdicts": allowed_verdicts(c)},
+                ensure_ascii=False,
+            )
         # A criterion may be written by somebody else as well, so it is made harmless.
         rows.append(sanitize(row))
     places = {
@@ -140,8 +142,9 @@ def reply_schema(
 def _verdict_schema(c: Criterion, confidence: bool) -> dict[str, Any]:
     verdict: dict[str, Any] = {"type": "string", "enum": allowed_verdicts(c)}
     if c.scale == "points":
-        word = {"type": "string", "enum": [CANNOT_TELL]}
-        verdict = {"anyOf": [{"type": "number"}, word]}
+        verdict = {
+            "anyOf": [{"type": "number"}, {"type": "string", "enum": [CANNOT_TELL]}]
+        }
     # The reason comes first: a verdict that is written first decides its own reason.
     fields = {"reason": {"type": "string"}, "verdict": verdict}
     if confidence:

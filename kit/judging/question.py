@@ -63,8 +63,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         named = {f"a{n}": answer for n, answer in enumerate(answers, 1)}
         if len(answers) == 1:
             named = {"": answers[0]}
-        numbered = {f"c{n}": c for n, c in enumerate(criteria, 1)}
-        return cls(task=task, answers=named, criteria=numbered)
+        return cls(
+            task=task,
+            answers=named,
+            criteria={f"c{n}": c for n, c in enumerate(criteria, 1)},
+        )
 
     @property
     def answer(self) -> Response:
@@ -96,8 +99,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_criteria(self, names: set[str]) -> Question:
         """Only these criteria, under the same ids."""
-        criteria = {name: c for name, c in self.criteria.items() if name in names}
-        return msgspec.structs.replace(self, criteria=criteria)
+        return msgspec.structs.replace(
+            self, criteria={n: c for n, c in self.criteria.items() if n in names}
+        )
 
 
 def _only_entry(rows: list[T], name: str) -> T:

@@ -19,12 +19,11 @@ from .factory import make_judge
 from .judge import Judge
 from .ledger import SUBJECT, Ledger, read_recording, short_hash, subject_keys
 from .parse import met_share
-from .prompt import system_message
 from .question import Reading, Step, unknown
 
 Lookup = Callable[[Task, Response, Criterion], Reading | None]
 LEDGER_ENDINGS = (".sqlite", ".db")
-SCORES = ("1", "2", "3", "4", "5")
+SCORES = "12345"
 MISSING_FIX = (
     'ask a live judge: an endpoint, or "small" after `kit fetch judge` (1.1 GB)'
 )
@@ -93,10 +92,13 @@ def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
         make, subject = recorded_small, ""
     elif Path(subject).suffix in (*LEDGER_ENDINGS, ".jsonl", ".gz"):
         make = recorded_file
-    where = f"judge replay:{subject or 'small'}"
-    return cast(
-        ReplayJudge, make_judge(make, subject or None, options, where=where)
+    judge = make_judge(
+        make,
+        subject or None,
+        options,
+        where=f"judge replay:{subject or 'small'}",
     )
+    return cast(ReplayJudge, judge)
 
 
 def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudge:
@@ -108,8 +110,8 @@ def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudg
     >>> recorded_small().name
     'replay:small'
     """
-    baseline = paths.data("judge_prompts", "baseline.txt")
-    text = system_message(None if system else str(baseline), system, "system")
+    text = system or paths.data("judge_prompts", "baseline.txt").read_text("utf-8")
+    text = text.strip()
     # A prompt of the recording is a judge of its own.
     judge = recorded_file(
         paths.data("judge_recording.jsonl.gz"),
@@ -136,8 +138,9 @@ def recorded_file(path: str | Path, *, judge: str | None = None) -> ReplayJudge:
     rows = judges.get(name, {})
 
     def look_up(task: Task, response: Response, c: Criterion) -> Reading | None:
-        by_text = rows.get(subject_keys(task, response, [c])[0])
-        verdict = by_text or rows.get((*response.ids, c.id))
+        verdict = rows.get(subject_keys(task, response, [c])[0]) or rows.get(
+            (*response.ids, c.id)
+        )
         return cast(Reading, asdict(verdict)) if verdict else None
 
     return ReplayJudge(f"replay:{name}", look_up, texts)
@@ -155,8 +158,9 @@ def _recorded_rows(path: Path, age: int) -> tuple[dict[str, Any], list[Any]]:
     judges: dict[str, dict[Any, Verdict]] = {}
     for v in verdicts:
         # A key names the texts; ids alone would also match an answer that was edited.
-        place = (v.key or "")[SUBJECT] or v.ids
-        same = judges.setdefault(v.judge, {}).setdefault(place, v)
+        same = judges.setdefault(v.judge, {}).setdefault(
+            (v.key or "")[SUBJECT] or v.ids, v
+        )
         if (v.status, v.value, v.p) != (same.status, same.value, same.p):
             raise DataError(
                 f"there are several verdicts on {' / '.join(v.ids)}",
@@ -194,7 +198,7 @@ def real_judge(name: str, *, threshold: float = 3.0) -> ReplayJudge:
 
 def _read_score(reply: Any, threshold: float) -> Reading:
     """A verdict from a score of 1 to 5: the first such digit, as published."""
-    digit = next((c for c in reply.text if c in SCORES), None)
+    digit = next(filter(SCORES.__contains__, reply.text), None)
     if digit is None:
         return unknown(f"no score in {reply.text[:60]!r}")
     # The candidates at the token that wrote the score.

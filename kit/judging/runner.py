@@ -34,20 +34,15 @@ from .question import Place, Question, Reading, Reply, Request, Step, unknown
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-Pairs = Sequence[tuple[Task, Response]]
 # By the records' ids of answer and criterion.
 VerdictMap = dict[Place, Verdict]
 KeyMap = dict[Place, str]
 LedgerLike = Ledger | str | Path | bool | None
 # Never stored: they say nothing of the answer.
 TRANSIENT_FAILURES = ("transport", "budget", "error")
-# Asked once more, alone.
-UNREADABLE = ("parse", "missing")
-NOTHING_SENT = unknown("an estimate sends nothing", "budget")
 CACHED_COSTS: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 CUT_REPLY_FACTOR = 4  # more room for a reply that is asked once more
-SAMPLE_LENGTH = 500  # characters of a raw reply on the screen
 
 
 def judge(
@@ -128,11 +123,10 @@ def estimate(
     >>> estimate(task, answers, judge="endpoint:gpt-4o-mini", ledger=False).calls
     1
     """
-    run = Runner(judge, ledger, dry=True).run(pair_answers(tasks, responses))
-    verdicts = loop.wait(run)
+    runner = Runner(judge, ledger, dry=True)
+    loop.wait(runner.run(pair_answers(tasks, responses)))
     # The time of an estimate says nothing of the time of a run.
-    usage: Usage = verdicts.spent
-    return replace(usage, seconds=0.0)
+    return replace(runner.usage, seconds=0.0)
 
 
 def complete(
@@ -159,8 +153,9 @@ async def acomplete(
     runner = Runner(judge, **options)
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    chat = list(map(dict, messages))
-    return await loop.wait_elsewhere(runner.complete(chat, schema), runner.stop)
+    return await loop.wait_elsewhere(
+        runner.complete(list(map(dict, messages)), schema), runner.stop
+    )
 
 
 def pair_answers(
@@ -240,7 +235,7 @@ class Runner:
             raise self.fault
 
     # -- a run -----------------------------------------------------------------
-    async def run(self, pairs: Pairs) -> Verdicts:
+    async def run(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Verdicts on every pair, in order; as many at once as the judge allows."""
         questions = self._group_pairs(pairs)
         rows: list[Sequence[Verdict]] = [()] * len(pairs)
@@ -249,8 +244,9 @@ class Runner:
         async def work_off_queue() -> None:
             # The workers share this iterator.
             for places in queue:
-                answers = [pairs[n][1] for n in places]
-                verdicts = await self.judge_task(pairs[places[0]][0], answers)
+                verdicts = await self.judge_task(
+                    pairs[places[0]][0], [pairs[n][1] for n in places]
+                )
                 for n in places:
                     rows[n] = verdicts[pairs[n][1].id]
                 bar.update(len(places))
@@ -263,12 +259,15 @@ class Runner:
             unit="answer",
             disable=not self.progress,
         )
-        n = min(len(questions), self.judge.concurrency)
         with self.opened_ledger, bar:
-            await loop.every(work_off_queue() for _ in range(n))
+            await loop.every(
+                work_off_queue() for _ in questions[: self.judge.concurrency]
+            )
         return self._finish_run(Verdicts(itertools.chain.from_iterable(rows)))
 
-    def _group_pairs(self, pairs: Pairs) -> list[list[int]]:
+    def _group_pairs(
+        self, pairs: Sequence[tuple[Task, Response]]
+    ) -> list[list[int]]:
         """The places of pairs that make one question."""
         names: Iterable[Any] = range(len(pairs))
         # A judge that compares answers gets all answers to a task in one question.
@@ -299,7 +298,7 @@ class Runner:
                 "no verdict is known. The first one: %s (%s)\nThe last raw reply: %s",
                 verdicts[0].reason,
                 verdicts[0].failure,
-                self.sample[:SAMPLE_LENGTH] or "(none)",
+                self.sample[:500] or "(none)",
             )
         lost = sum(v.p is None and v.judge != "code" for v in readable)
         if self.judge.gives_p and lost:
@@ -337,8 +336,9 @@ class Runner:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
             return unknown(f"{type(e).__name__}: {e}", "error")
         self.fault = self.fault or e
-        is_down = isinstance(e, JudgeDownError)
-        return unknown(e.what, "transport" if is_down else "budget")
+        return unknown(
+            e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
+        )
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -403,22 +403,22 @@ class Runner:
             plan = judge.plan(question)
             readings, call = await self.drive_plan(judge, plan, room_factor)
             if readings is None:
-                readings = [NOTHING_SENT] * len(question.places)
+                nothing_sent = unknown("an estimate sends nothing", "budget")
+                readings = [nothing_sent] * len(question.places)
             by_place = dict(zip(question.places, readings, strict=True))
             shares = _share_costs(call, len(readings))
-            can_repeat = call is not None and room_factor == 1
             unreadable, lasting = [], []
             for place in left:
                 # Its own fields win: an ensemble sums what its members took.
                 reading: Reading = {**shares, **by_place[place]}
-                if can_repeat and reading.get("failure") in UNREADABLE:
+                is_unreadable = reading.get("failure") in ("parse", "missing")
+                if is_unreadable and call is not None and room_factor == 1:
                     unreadable.append(place)
                     continue
                 ids = question.record_ids(place)
-                verdict = _make_verdict(
-                    judge, question.task, ids, reading, keys.get(ids)
+                lasting.append(
+                    _make_verdict(judge, question.task, ids, reading, keys.get(ids))
                 )
-                lasting.append(verdict)
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
             self._store_lasting(lasting, call)
@@ -527,8 +527,8 @@ class Runner:
             return {}
         clean = request.server.clean
         chat = [{**m, "content": clean(m["content"])} for m in request.messages]
-        server = self.servers[request.server.settings]
-        settings = {**(request.settings or {}), "left out": sorted(server.refused)}
+        refused = self.servers[request.server.settings].refused
+        settings = {**(request.settings or {}), "left out": sorted(refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
             "judge": judge.name,
@@ -556,15 +556,13 @@ class Runner:
         self, chat: list[dict[str, str]], schema: Mapping[str, Any] | None
     ) -> str:
         """A plain completion of the judge's model."""
-        writer = self.judge
-        key = short_hash(
-            ["completion", writer.identity or writer.name, chat, schema]
-        )
+        writer = self.judge.identity or self.judge.name
+        key = short_hash(["completion", writer, chat, schema])
         with self.opened_ledger:
             if stored := self.ledger.find_call(key):
                 return str(stored["reply"])
             text, call = await self.drive_plan(
-                writer, writer.completion(chat, schema)
+                self.judge, self.judge.completion(chat, schema)
             )
             # Only a finished reply has a key, so another one is not used again.
             if call:
@@ -615,5 +613,6 @@ def _make_verdict(
 ) -> Verdict:
     """A verdict of a judge under its ledger key. ids : of answer and criterion."""
     fields: dict[str, Any] = {"judge": judge.name, **reading, "key": key}
-    fields.update(task_id=task.id, response_id=ids[0], criterion_id=ids[1])
-    return Verdict(**fields)
+    return Verdict(
+        task_id=task.id, response_id=ids[0], criterion_id=ids[1], **fields
+    )
