@@ -35,8 +35,6 @@ PARAMETER = re.compile(
     + r")(?P=quote)|(?P<bare>response_format|reasoning_effort|top_logprobs|logprobs|"
     r"max_completion_tokens|max_tokens)(?!\w))"
 )
-# An error that repeats the whole request names every parameter, and refuses none.
-ECHO = re.compile(r"[\"']messages[\"']\s*:")
 FEWER_LOGPROBS = 5  # several servers allow no more
 BUSY = (408, 409, 429)  # the client repeats these
 # The whole endpoint is at fault, not one answer.
@@ -71,8 +69,9 @@ FINISHED = (
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 # Finish reasons of a text that was cut for its length.
 CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
-BODY_LIMIT = 8 * 2**20  # bytes of a reply
 MAX_TIMEOUTS = 5  # that a call may take with its repetitions
+# Reading the system's certificates takes 50 ms, and each run has a client of its own.
+_certificates = functools.cache(ssl.create_default_context)
 ESCAPE = re.compile(r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))")
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
@@ -424,7 +423,8 @@ def refused_parameter(body: Any) -> str:
         return next((str(name) for name in location if name in OPTIONAL), "")
     message = _error_message(error)
     match = PARAMETER.search(message)
-    if not match or ECHO.search(message):
+    # An error that repeats the whole request names every parameter, and refuses none.
+    if not match or re.search(r"[\"']messages[\"']\s*:", message):
         return ""
     return match["name"] or match["bare"]
 
@@ -450,18 +450,12 @@ def error_fields(body: Any) -> Mapping[str, Any]:
     return fields
 
 
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    # Reading the system's certificates takes 50 ms, and each run has a client of its own.
-    return ssl.create_default_context()
-
-
 async def _read_limited(response: Any) -> None:
     """Read a body, and stop at the limit: a reply must not fill the memory."""
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
-        if len(body) > BODY_LIMIT:
+        if len(body) > 8 * 2**20:
             raise ValueError("the reply is too large")
     # What `aread` would set.
     response._content = bytes(body)

@@ -6,8 +6,6 @@ They yield questions to their members. Each member is asked through the same led
 under keys of its own; joining what they say costs nothing.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections import Counter
@@ -31,7 +29,9 @@ VOTE_FIELDS = ("judge", "status", "value", "p", "reason", "failure", "key")
 class Ensemble(Judge):
     """A judge that is made of judges. kind : its name in a mapping; most : how many it takes."""
 
-    def __init__(self, judges: Any, kind: str, most: int | None = None):
+    def __init__(
+        self, judges: Any, kind: str, name: str | None, most: int | None = None
+    ):
         n = len(judges) if isinstance(judges, list | tuple) else 0
         if n < 2 or n > (most or n):
             raise DataError(
@@ -43,7 +43,7 @@ class Ensemble(Judge):
             judge_of(row, where=f"judge {i} of {kind}")
             for i, row in enumerate(judges, 1)
         ]
-        self.name = f"{kind}({', '.join(j.name for j in self.members)})"
+        self.name = name or f"{kind}({', '.join(j.name for j in self.members)})"
         self.concurrency = max(j.concurrency for j in self.members)
         self.groups = any(j.groups for j in self.members)
         self.gives_p = any(j.gives_p for j in self.members)
@@ -72,10 +72,9 @@ class Panel(Ensemble):
                 where="judge panel",
                 fix="rule is majority or mean",
             )
-        super().__init__(judges, "panel")
+        super().__init__(judges, "panel", name)
         # Fewer known votes than half would let one member speak for the panel.
         self.rule, self.quorum = rule, len(self.members) // 2 + 1
-        self.name = name or self.name
 
     def plan(self, question: Question) -> Plan:
         """Ask all members at once. A member that is down is a vote less."""
@@ -88,7 +87,8 @@ class Panel(Ensemble):
     def _combine_votes(self, votes: Sequence[Verdict]) -> Reading:
         """One reading out of those of the members that are not down."""
         known_votes = [v for v in votes if v.is_known]
-        n, met = len(known_votes), sum(map(_counts_as_met, known_votes))
+        n = len(known_votes)
+        met = sum((v.value or 0.0) >= 0.5 for v in known_votes)
         reading: Reading = {
             **_summed_costs(votes),
             "reason": f"{met} of {n} known votes met, quorum {self.quorum}",
@@ -98,16 +98,17 @@ class Panel(Ensemble):
             },
         }
         if n >= self.quorum:
-            return {**reading, **self._decide_by_rule(known_votes)}
+            return {**reading, **self._decide_by_rule(known_votes, met / n)}
         failures = Counter(v.failure for v in votes if not v.is_known)
         failures["transport"] += len(self.members) - len(votes)
         failure = failures.most_common(1)[0][0]
         return {**reading, "status": "unknown", "failure": failure}
 
-    def _decide_by_rule(self, votes: Sequence[Verdict]) -> Reading:
-        """Status and P(met) out of enough known votes."""
-        share = statistics.fmean(map(_counts_as_met, votes))
-        p = statistics.fmean(map(_probability, votes))
+    def _decide_by_rule(self, votes: Sequence[Verdict], share: float) -> Reading:
+        """Status and P(met) out of enough known votes. share : of those that are met."""
+        p = statistics.fmean(
+            (v.value or 0.0) if v.p is None else v.p for v in votes
+        )
         side = p
         # A majority decides by heads; P(met) decides only where heads are even.
         if self.rule == "majority" and share != 0.5:
@@ -159,8 +160,8 @@ class Escalate(Ensemble):
     ):
         if not 0 <= low <= high <= 1:
             raise DataError(f"low {low!r}, high {high!r}", where="judge escalate")
-        super().__init__(judges, "escalate", most=2)
-        self.low, self.high, self.name = low, high, name or self.name
+        super().__init__(judges, "escalate", name, most=2)
+        self.low, self.high = low, high
 
     def plan(self, question: Question) -> Plan:
         """Ask the cheap judge, then the strong one about the doubts."""
@@ -254,14 +255,6 @@ class Cutoff(Judge):
 
 def _vote_fields(v: Verdict) -> dict[str, Any]:
     return {name: getattr(v, name) for name in VOTE_FIELDS}
-
-
-def _counts_as_met(v: Verdict) -> bool:
-    return (v.value or 0.0) >= 0.5
-
-
-def _probability(v: Verdict) -> float:
-    return (v.value or 0.0) if v.p is None else v.p
 
 
 def _summed_costs(verdicts: Sequence[Verdict]) -> Reading:

@@ -22,10 +22,6 @@ from .prompt import (
 )
 from .question import Plan, Question, Reading, Reply, Request, Step, unknown
 
-# 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
-WORD_FIELDS = {"logprobs": True, "top_logprobs": 20}
-THINKING_TOKENS = 4000  # more room for a model that thinks before it replies
-
 
 class Options(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
@@ -97,7 +93,8 @@ class LLMJudge(Judge):
         self.concurrency = self.server.concurrency
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * MAX_TIMEOUTS * self.server.timeout
-        self.thinking = THINKING_TOKENS if reasons_first(model) else 0
+        # Tokens: more room for a model that thinks before it replies.
+        self.thinking = 4000 if reasons_first(model) else 0
         self.parameters = dict(o.extra)
         # Models that think take no other temperature than their default.
         if o.temperature is not None and not self.thinking:
@@ -181,7 +178,8 @@ class LLMJudge(Judge):
                 "json_schema": {"name": "reply", "strict": True, "schema": schema},
             }
         if self.gives_p:
-            fields.update(WORD_FIELDS)
+            # 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
+            fields.update(logprobs=True, top_logprobs=20)
         return Request(
             server=self.server,
             model=self.model,

@@ -20,6 +20,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from ..data import judge_model, small_gguf
 from ..errors import JudgeDownError, MissingError
 from .client import Server
 from .llm import LLMJudge
@@ -147,15 +148,11 @@ def describe_file(file: Path) -> str:
 
 def small(**options: Any) -> ServedJudge:
     """The judge `small`: the pinned 1.5B model. MissingError says how to fetch it."""
-    from ..data import judge_model
-
     return ServedJudge(judge_model(), **options)
 
 
 def local(**options: Any) -> ServedJudge:
     """The judge `local`: SmolLM2-135M-Instruct, the smallest. It is quick and poor."""
-    from ..data import small_gguf
-
     # Without a grammar this model replies in a sentence; P(met) is read before it acts.
     options.setdefault("extra", {"grammar": 'root ::= "yes" | "no"'})
     return ServedJudge(small_gguf(), **options)

@@ -19,8 +19,6 @@ from ..errors import BudgetError, DataError
 from .parse import is_number
 from .question import Reply, Request
 
-REPLY_SHARE = 3  # a reply takes about a third of the room that it has
-
 
 @functools.cache
 def catalog() -> dict[str, Any]:
@@ -111,7 +109,8 @@ def most_dollars(request: Request) -> float | None:
 def estimate_reply(request: Request) -> Reply:
     """An unknown reply with the tokens and the cost that are to be expected."""
     tokens_in = estimate_chat_tokens(request.messages)
-    tokens_out = max(1, request.max_tokens // REPLY_SHARE)
+    # A reply takes about a third of the room that it has.
+    tokens_out = max(1, request.max_tokens // 3)
     return Reply(
         failure="budget",
         reason="an estimate sends nothing",

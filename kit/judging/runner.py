@@ -42,7 +42,6 @@ LedgerLike = Ledger | str | Path | bool | None
 TRANSIENT_FAILURES = ("transport", "budget", "error")
 CACHED_COSTS: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
-CUT_REPLY_FACTOR = 4  # more room for a reply that is asked once more
 
 
 def judge(
@@ -237,7 +236,12 @@ class Runner:
     # -- a run -----------------------------------------------------------------
     async def run(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Verdicts on every pair, in order; as many at once as the judge allows."""
-        questions = self._group_pairs(pairs)
+        names: Iterable[Any] = range(len(pairs))
+        # A judge that compares answers gets all answers to a task in one question.
+        if self.judge.groups:
+            names = [f"{task.id} {task.criteria}" for task, _ in pairs]
+        # The places of the pairs that make one question.
+        questions = [*group(zip(names, range(len(pairs)), strict=True)).values()]
         rows: list[Sequence[Verdict]] = [()] * len(pairs)
         queue = iter(questions)
 
@@ -265,16 +269,6 @@ class Runner:
             )
         return self._finish_run(Verdicts(itertools.chain.from_iterable(rows)))
 
-    def _group_pairs(
-        self, pairs: Sequence[tuple[Task, Response]]
-    ) -> list[list[int]]:
-        """The places of pairs that make one question."""
-        names: Iterable[Any] = range(len(pairs))
-        # A judge that compares answers gets all answers to a task in one question.
-        if self.judge.groups:
-            names = [f"{task.id} {task.criteria}" for task, _ in pairs]
-        return list(group(zip(names, range(len(pairs)), strict=True)).values())
-
     def _finish_run(self, verdicts: Verdicts) -> Verdicts:
         """Say what a run took and what is lost; raise why it stopped."""
         cached = sum(v.cached for v in verdicts)
@@ -282,8 +276,7 @@ class Runner:
         verdicts.spent = self.usage
         # A run in which no call was answered is an outage, however few calls it had.
         if self.failures and not self.usage.tokens_in and not cached:
-            name, reasons = self.failures.popitem()
-            self.fault = self.fault or _describe_outage(name, reasons)
+            self.fault = self.fault or _describe_outage(*self.failures.popitem())
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
@@ -323,22 +316,18 @@ class Runner:
         lost: Reading = {}
         try:
             await self.answer(self.judge, question, verdicts)
+        # The kit's own errors stop the run.
+        except KitError as e:
+            self.fault = self.fault or e
+            is_down = isinstance(e, JudgeDownError)
+            lost = unknown(e.what, "transport" if is_down else "budget")
         except Exception as e:
-            lost = self._explain_loss(e)
+            log.error("judge %s raised an error", self.judge.name, exc_info=e)
+            lost = unknown(f"{type(e).__name__}: {e}", "error")
         for ids in map(question.record_ids, question.places):
             if ids not in verdicts:
                 verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
-
-    def _explain_loss(self, e: Exception) -> Reading:
-        """The reading of what an error left open; the kit's own errors stop the run."""
-        if not isinstance(e, KitError):
-            log.error("judge %s raised an error", self.judge.name, exc_info=e)
-            return unknown(f"{type(e).__name__}: {e}", "error")
-        self.fault = self.fault or e
-        return unknown(
-            e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
-        )
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -355,8 +344,9 @@ class Runner:
             names = judge.keys(part)
             # A judge without identity has no keys.
             if names:
-                places = map(part.record_ids, part.places)
-                keys.update(zip(places, names, strict=True))
+                keys.update(
+                    zip(map(part.record_ids, part.places), names, strict=True)
+                )
         self._take_stored(question.task, keys, verdicts)
         if not _leave_out_stored(judge, parts, verdicts):
             return
@@ -399,7 +389,8 @@ class Runner:
         What its reply leaves unreadable is asked once more, alone.
         """
         left = question.places
-        for room_factor in (1, CUT_REPLY_FACTOR):
+        # A reply that is asked once more has more room: it may have been cut.
+        for room_factor in (1, 4):
             plan = judge.plan(question)
             readings, call = await self.drive_plan(judge, plan, room_factor)
             if readings is None:
@@ -501,14 +492,14 @@ class Runner:
                 self.budget.settle(most, reply.cost)
                 self._count_call(reply)
         # Many calls in a row without an answer: the judge is down.
-        if reply.failure != "transport":
+        if reply.failure == "transport":
+            reasons = self.failures[judge.name]
+            reasons.append(reply.reason)
+            if len(reasons) >= MAX_CONSECUTIVE_FAILURES:
+                raise _describe_outage(judge.name, reasons)
+        else:
             self.failures.pop(judge.name, None)
             self.sample = reply.text or self.sample
-            return reply
-        reasons = self.failures[judge.name]
-        reasons.append(reply.reason)
-        if len(reasons) >= MAX_CONSECUTIVE_FAILURES:
-            raise _describe_outage(judge.name, reasons)
         return reply
 
     def _count_call(self, reply: Reply) -> None:
