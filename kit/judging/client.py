@@ -377,7 +377,6 @@ def _explain_unfinished(
 ) -> str:
     """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
     content, role = message.get("content"), message.get("role")
-    kind = type(content).__name__
     # The first that is true.
     faults = (
         (n_choices != 1, f"the reply has {n_choices} choices in place of one"),
@@ -387,7 +386,10 @@ def _explain_unfinished(
             _thought_text(message) and not content,
             "only a thought came, and no text: raise max_tokens",
         ),
-        (kind != "str", f"the content is not a text but {kind} ({content!a:.60})"),
+        (
+            not isinstance(content, str),
+            f"the content is not a text but {type(content).__name__} ({content!a:.60})",
+        ),
         (
             role != "assistant",
             f"the role of the reply is {role!a:.60}, not assistant",

@@ -295,8 +295,9 @@ class GroupJudge(Judge):
 
         # Sorted first: the order must not depend on how the caller lists them.
         def order_in_call(r: Response) -> str:
-            text = r.text.encode("utf-8", "replace").decode()
-            return short_hash([self.seed, text, r.id])
+            return short_hash(
+                [self.seed, r.text.encode("utf-8", "replace").decode(), r.id]
+            )
 
         rows = sorted(question.answers.values(), key=order_in_call)
         random.Random(self.seed).shuffle(rows)

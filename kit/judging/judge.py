@@ -61,8 +61,11 @@ class Judge:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> Sequence[Reading]:
         """A reading of each criterion, for a judge without a model. It runs in a thread."""
-        reason = "no check decides this criterion, and there is no judge"
-        return [unknown(reason, "abstain")] * len(criteria)
+        return [
+            unknown(
+                "no check decides this criterion, and there is no judge", "abstain"
+            )
+        ] * len(criteria)
 
     def split(self, question: Question) -> list[Question]:
         """The questions that are asked instead, each in a plan of its own."""
@@ -73,8 +76,11 @@ class Judge:
         rubric = list(map(criterion_texts, question.criteria.values()))
         if not self.groups:
             return rubric if len(rubric) > 1 else None
-        texts = list(map(hash_answer, question.answers.values()))
-        return [texts, list(question.answers).index(answer), rubric]
+        return [
+            list(map(hash_answer, question.answers.values())),
+            list(question.answers).index(answer),
+            rubric,
+        ]
 
     def keys(self, question: Question) -> list[str]:
         """A ledger key for each place; none for a judge without identity."""

@@ -277,9 +277,12 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
             )
         whole, row, number = rows[0]
         call = dict(*self._fetch_rows("SELECT * FROM calls WHERE call = ?", number))
-        same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
         others = []
-        for other, other_row in self._fetch_rows(same, whole[SUBJECT], whole):
+        for other, other_row in self._fetch_rows(
+            "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?",
+            whole[SUBJECT],
+            whole,
+        ):
             parts = zip(KEY_PARTS, other.split("-"), whole.split("-"), strict=True)
             others.append(
                 {
@@ -349,6 +352,8 @@ def read_recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[An
         if row.get("record") == "call":
             calls.append(row)
         else:
-            number = row.pop("call", None)
-            pairs.append((number, from_json(row, Verdict, where=where)))
+            # The number goes first: it is no field of a verdict.
+            pairs.append(
+                (row.pop("call", None), from_json(row, Verdict, where=where))
+            )
     return pairs, calls

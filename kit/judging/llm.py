@@ -114,12 +114,15 @@ class LLMJudge(Judge):
     # -- what to ask, and how to read it ------------------------------------------
     def messages(self, question: Question) -> list[dict[str, str]]:
         """The chat of one call."""
-        form, confidence = self._wording_name(question), self.options.confidence
         return [
             {"role": "system", "content": self.system or ""},
             {
                 "role": "user",
-                "content": user_message(question, form, confidence=confidence),
+                "content": user_message(
+                    question,
+                    self._wording_name(question),
+                    confidence=self.options.confidence,
+                ),
             },
         ]
 

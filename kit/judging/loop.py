@@ -75,10 +75,6 @@ async def wait_elsewhere(
 
 async def every(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All results. The first error is raised when all have ended: each may be paid."""
-    coroutines = list(coroutines)
-    # A task of its own for a lone coroutine would only cost time.
-    if len(coroutines) == 1:
-        return [await coroutines[0]]
     tasks = []
     for coroutine in coroutines:
         tasks.append(asyncio.ensure_future(coroutine))

@@ -37,9 +37,10 @@ def model_entry(model: str) -> dict[str, Any]:
     {'price': [0.25, 2.0], 'reasoning': True, 'shutdown': '2026-12-11'}
     """
     # Providers name snapshots by their date; a snapshot costs what its family costs.
-    family = re.sub(r"-\d{4}-\d\d-\d\d$", "", model)
     models: dict[str, dict[str, Any]] = catalog()["models"]
-    return models.get(model) or models.get(family) or {}
+    return models.get(model) or models.get(
+        re.sub(r"-\d{4}(-\d\d){2}$", "", model), {}
+    )
 
 
 def reasons_first(model: str) -> bool:

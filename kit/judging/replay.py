@@ -92,13 +92,15 @@ def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
         make, subject = recorded_small, ""
     elif Path(subject).suffix in (*LEDGER_ENDINGS, ".jsonl", ".gz"):
         make = recorded_file
-    judge = make_judge(
-        make,
-        subject or None,
-        options,
-        where=f"judge replay:{subject or 'small'}",
+    return cast(
+        ReplayJudge,
+        make_judge(
+            make,
+            subject or None,
+            options,
+            where=f"judge replay:{subject or 'small'}",
+        ),
     )
-    return cast(ReplayJudge, judge)
 
 
 def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudge:
@@ -110,8 +112,8 @@ def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudg
     >>> recorded_small().name
     'replay:small'
     """
-    text = system or paths.data("judge_prompts", "baseline.txt").read_text("utf-8")
-    text = text.strip()
+    file = paths.data("judge_prompts", "baseline.txt")
+    text = (system or file.read_text("utf-8")).strip()
     # A prompt of the recording is a judge of its own.
     judge = recorded_file(
         paths.data("judge_recording.jsonl.gz"),

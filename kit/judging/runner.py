@@ -40,7 +40,6 @@ KeyMap = dict[Place, str]
 LedgerLike = Ledger | str | Path | bool | None
 # Never stored: they say nothing of the answer.
 TRANSIENT_FAILURES = ("transport", "budget", "error")
-CACHED_COSTS: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 
 
@@ -319,8 +318,9 @@ class Runner:
         # The kit's own errors stop the run.
         except KitError as e:
             self.fault = self.fault or e
-            is_down = isinstance(e, JudgeDownError)
-            lost = unknown(e.what, "transport" if is_down else "budget")
+            lost = unknown(
+                e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
+            )
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
             lost = unknown(f"{type(e).__name__}: {e}", "error")
@@ -378,7 +378,8 @@ class Runner:
                     task_id=task.id,
                     response_id=ids[0],
                     criterion_id=ids[1],
-                    **CACHED_COSTS,
+                    cached=True,
+                    **dict.fromkeys(COSTS, 0),
                 )
 
     async def ask_and_store(
@@ -394,8 +395,9 @@ class Runner:
             plan = judge.plan(question)
             readings, call = await self.drive_plan(judge, plan, room_factor)
             if readings is None:
-                nothing_sent = unknown("an estimate sends nothing", "budget")
-                readings = [nothing_sent] * len(question.places)
+                readings = [unknown("an estimate sends nothing", "budget")] * len(
+                    question.places
+                )
             by_place = dict(zip(question.places, readings, strict=True))
             shares = _share_costs(call, len(readings))
             unreadable, lasting = [], []
@@ -441,13 +443,15 @@ class Runner:
                 if isinstance(step, Request):
                     # The last call is stored with its verdicts, those before it alone.
                     self._store_lasting([], call)
-                    room = step.max_tokens * room_factor
-                    request = replace(step, max_tokens=room)
+                    request = replace(
+                        step, max_tokens=step.max_tokens * room_factor
+                    )
                     result = await self.send(judge, request)
                     call = self.call_row(judge, request, result)
                 elif isinstance(step, list):
-                    members = (self._ask_member(*pair) for pair in step)
-                    result = await loop.every(members)
+                    result = await loop.every(
+                        self._ask_member(*pair) for pair in step
+                    )
                 elif self.dry:
                     return None, call
                 else:
@@ -517,9 +521,7 @@ class Runner:
         if not reply.is_completion:
             return {}
         clean = request.server.clean
-        chat = [{**m, "content": clean(m["content"])} for m in request.messages]
         refused = self.servers[request.server.settings].refused
-        settings = {**(request.settings or {}), "left out": sorted(refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
             "judge": judge.name,
@@ -528,8 +530,13 @@ class Runner:
             "tokens_in": reply.tokens_in,
             "tokens_out": reply.tokens_out,
             "cost": reply.cost,
-            "settings": clean(canonical(settings)),
-            "request": json.dumps(chat, ensure_ascii=False),
+            "settings": clean(
+                canonical({**(request.settings or {}), "left out": sorted(refused)})
+            ),
+            "request": json.dumps(
+                [{**m, "content": clean(m["content"])} for m in request.messages],
+                ensure_ascii=False,
+            ),
             "reply": reply.text,
         }
 
