@@ -610,7 +610,13 @@ def _make_verdict(
     judge: Judge, task: Task, ids: Place, reading: Reading, key: str | None = None
 ) -> Verdict:
     """A verdict of a judge under its ledger key. ids : of answer and criterion."""
-    fields: dict[str, Any] = {"judge": judge.name, **reading, "key": key}
-    return Verdict(
-        task_id=task.id, response_id=ids[0], criterion_id=ids[1], **fields
-    )
+    # A recorded reading has ids of its own, of the texts' first owner.
+    fields: dict[str, Any] = {
+        "judge": judge.name,
+        **reading,
+        "key": key,
+        "task_id": task.id,
+        "response_id": ids[0],
+        "criterion_id": ids[1],
+    }
+    return Verdict(**fields)
