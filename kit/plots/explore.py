@@ -8,20 +8,19 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 from ..system import progress
-from .figures import Figure, bars, lines
+from .figures import Figure, lines
 from .page import Html
 from .side_by_side import side_by_side
 
 # argument of the drawing function -> {"options": [...]} (a menu), {"value": "..."} (a text),
-# {"value": number, ...} (a slider), {"interval": milliseconds} (a clock)
+# {"interval": milliseconds} (a clock)
 Controls = Mapping[str, Mapping[str, Any]]
 
 
 def explore(thing: object, **options: Any) -> Any:
     """Controls that show another part of a thing when they move; headless, its first part.
 
-    thing : a TaskSet (browse tasks, answers, verdicts); a Reliability (number of bins); a Task with
-    `scores=`, a function from weights (criterion id -> weight) to scores (answer id -> score); anything
+    thing : a TaskSet (browse tasks, answers, verdicts); a Reliability (number of bins); anything
     with `views()` -> {name: function}, such as a Workbench; the folder of a training (its
     steps.jsonl, read again while it plays).
     """
@@ -68,9 +67,8 @@ def _make_widget(name: str, control: Mapping[str, Any]) -> Any:
         return w.Play(max=10**6, **control)
     if "options" in control:
         return w.Dropdown(description=name[:16], **control)
-    # Only on release: a drag would draw a figure for each step on its way.
-    kind = w.Text if isinstance(control["value"], str) else w.FloatSlider
-    return kind(description=name[:16], continuous_update=False, **control)
+    # Only when the text is entered: each key would draw anew.
+    return w.Text(description=name[:16], continuous_update=False, **control)
 
 
 def _explore_tasks(tasks: Any) -> Any:
@@ -101,23 +99,6 @@ def _explore_bins(report: Any) -> Any:
         lambda bins: report.in_bins(bins=bins).plot(),
         {"bins": {"options": [5, 8, 10, 15, 20, 30, "auto"]}},
     )
-
-
-def _explore_weights(
-    task: Any,
-    *,
-    scores: Callable[[dict[str, float]], Mapping[str, float | None]],
-) -> Any:
-    """The scores of answers when the weights of the criteria change; nothing is judged again."""
-
-    def draw(**weights: float) -> Figure:
-        return bars(scores(weights), title="Score of each answer", x="score")
-
-    controls = {}
-    for c in task.criteria:
-        limits = {"min": -2.0, "max": max(2.0, c.weight), "step": 0.1}
-        controls[c.id] = {"value": c.weight, **limits}
-    return _interact(draw, controls) if controls else draw()
 
 
 def _explore_views(thing: Any) -> Any:
@@ -159,6 +140,5 @@ def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
 EXPLORERS: dict[str, Callable[..., Any]] = {
     "views": _explore_views,
     "in_bins": _explore_bins,
-    "conversation": _explore_weights,  # a Task
     "tasks": _explore_tasks,
 }

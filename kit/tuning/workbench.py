@@ -160,7 +160,7 @@ class Workbench:
         # A search asks the same question again and again.
         self.ledger = open_ledger(ledger)
         self.judge, self.budget = judge, budget
-        self.prompt = _first_prompt(judge) if prompt is None else prompt
+        self.prompt = first_prompt(judge) if prompt is None else prompt
         self.seals = Path(seals or paths.runs() / "seals")
         self.trials: dict[str, PromptTrial] = {}
         self.data, rows = label_rows(labels)
@@ -233,14 +233,8 @@ class Workbench:
             trials = map(self.trial, panel or escalate)
             members = [self.judge_of(t.prompt, **t.settings) for t in trials]
             return judge_of({kind: members, **options})
-        base: Any = self.judge if judge is None else judge
-        if callable(base):
-            base = base(prompt, **options)
-        else:
-            kind, subject, more = split_spec(base)
-            # Whatever prompt the mapping brought is replaced: a trial has one prompt.
-            more.pop("prompt", None)
-            base = {kind: subject, **more, **options, "system": prompt}
+        base = self.judge if judge is None else judge
+        base = judge_with_prompt(base, prompt, **options)
         if votes:
             base = {"votes": base, "n": votes}
         if cutoff is not None:
@@ -523,7 +517,17 @@ class Workbench:
         return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
 
 
-def _first_prompt(judge: WorkbenchJudge) -> str:
+def judge_with_prompt(base: WorkbenchJudge, prompt: str, **options: Any) -> Any:
+    """A judge's name, mapping or function with another prompt, as `kit.judge` takes it."""
+    if callable(base):
+        return base(prompt, **options)
+    kind, subject, more = split_spec(base)
+    # Whatever prompt the mapping brought is replaced: a trial has one prompt.
+    more.pop("prompt", None)
+    return {kind: subject, **more, **options, "system": prompt}
+
+
+def first_prompt(judge: WorkbenchJudge) -> str:
     """The prompt that a judge's name or mapping brings."""
     # A name or a mapping: each prompt makes another judge of it.
     is_named = isinstance(judge, str | Mapping)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import secrets
@@ -171,6 +172,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     env = {
         **os.environ,
         "KIT_PROFILE": "test",
+        "KIT_JUDGE_KEY": "test",
         "KIT_RUNS": str(base / "runs"),
         "JUPYTERLAB_SETTINGS_DIR": str(base / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(base / "workspaces"),
@@ -311,6 +313,61 @@ def test_a_person_labels_twenty_answers_in_notebook_1(tab, lab):
     labels = kit.load(file).verdicts
     assert len(labels) == 40 and {v.judge for v in labels} == {"human:ben", "human:me"}
     assert [v.meta["note"] for v in labels if v.meta.get("note")] == ["it is half there"]
+
+
+def test_a_person_plays_with_a_criterion(tab, lab, tmp_path):
+    """Edit a criterion, read the price on the button, judge, see the flip, keep the files."""
+    with fake_server() as server:
+        code = PLAY.format(url=server.url, folder=tmp_path / "edited")
+        cell = {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": code,
+        }
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        book = lab.runs.parent / "notebooks" / "play.ipynb"
+        whole = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
+        book.write_text(json.dumps(whole))
+        t = tab(1360)
+        open_book(t.page, lab, book)
+        button = ".jupyter-button >> nth=0"
+        assert t.page.inner_text(button).startswith("Judge: at most 2 calls")
+        t.page.fill(".widget-textarea textarea >> nth=1", "Names no river")
+        t.page.keyboard.press("Tab")
+        t.page.wait_for_selector(".jupyter-button:has-text('Judge: at most 2 calls')")
+        t.page.click(button)
+        t.page.wait_for_selector(".widget-html :text('1 of 2 verdicts flipped')")
+        t.page.wait_for_selector(".jupyter-button:text-is('Judge: free, all stored')")
+        t.shot("playground")
+        assert t.page.locator("text=differs").count() == 1 and len(server.calls) == 2
+        assert not t.page.query_selector_all(".widget-html img") and not t.errors
+        t.page.click(".jupyter-button:text-is('Keep as files')")
+        t.page.wait_for_selector(".widget-html :text('rubrics.jsonl and prompt.txt')")
+    criteria = kit.load(tmp_path / "edited" / "rubrics.jsonl").tasks[0].criteria
+    assert [c.text for c in criteria] == ["Names a river", "Names no river"]
+
+
+PLAY = """
+from kit import Criterion, Response, Task
+from kit.data import TaskSet
+from kit.tuning import Playground
+criteria = (Criterion(id="a", text="Names a river"), Criterion(id="b", text="Names a hill"))
+task = Task(id="t", prompt="Where?", criteria=criteria)
+answer = Response(task_id="t", id="r", text="<img src=x> river")
+judge = {{"endpoint": "fake", "base_url": "{url}"}}
+Playground(TaskSet(tasks=[task], responses=[answer]), judge=judge, out="{folder}", ledger="{folder}.db")
+"""
+
+
+def fake_server() -> Any:
+    """The fake judge of tests/judging, loaded by its path."""
+    path = ROOT / "tests" / "judging" / "fake_server.py"
+    spec = importlib.util.spec_from_file_location("fake_server_of_browser", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.FakeServer()
 
 
 LABELLER = ".jp-CodeCell:has(.jupyter-button:text-is('back'))"

@@ -177,13 +177,12 @@ def things(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
     return {
         "tasks": (TASKS, {}),
         "bins": (REPORT, {}),
-        "weights": (TASK, {"scores": scores}),
         "bench": (BENCH, {}),
         "training": (steps(folder), {}),
     }
 
 
-@pytest.mark.parametrize("name", ["tasks", "bins", "weights", "bench", "training"])
+@pytest.mark.parametrize("name", ["tasks", "bins", "bench", "training"])
 def test_explorers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     thing, options = things(tmp_path)[name]
     monkeypatch.setenv("KIT_HEADLESS", "1")
@@ -203,7 +202,7 @@ def test_browsing_escapes_and_shows_verdicts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("KIT_HEADLESS", "1")
     text = plots.explore(TASKS).text
     assert "<script" not in text and "2 of 2 tasks" in text
-    assert "by code" in text and "unknown" in text and "Is it short?" in text
+    assert "verdicts: code" in text and "unknown" in text and "Is it short?" in text
 
 
 def test_browsing_shows_the_task_of_the_menu_or_none(
@@ -230,16 +229,11 @@ def test_side_by_side_marks_what_differs_and_escapes() -> None:
     ]  # fmt: skip
     text = plots.side_by_side(task, answers, verdicts).text
     assert text.count("differs") == 1 and text.index("differs") < text.index("&lt;i&gt;a")
-    assert text.count("P(met) 0.25") == 4 and text.count("by &lt;b&gt;j") == 2 and "r3" in text
+    assert (
+        text.count("P(met) 0.25") == 4 and text.count("verdicts: &lt;b&gt;j") == 2 and "r3" in text
+    )
     assert not [word for word in ("<script", "<img", "<i>", "<b>j") if word in text]
     assert text.count("</table>") == 1
-
-
-def test_weights_score_as_the_reward_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KIT_HEADLESS", "1")
-    fig = plots.explore(TASK, scores=scores)
-    # an unknown verdict leaves the score unknown
-    assert dict(zip(fig.data[0].y, fig.data[0].x, strict=True)) == {"a": 0.0, "b": None}
 
 
 def test_what_cannot_be_explored(tmp_path: Path) -> None:

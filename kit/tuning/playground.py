@@ -1,0 +1,184 @@
+"""Edit a criterion, its weight or the judge's prompt in a notebook, judge again, and see what flipped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..data import TaskSet, save
+from ..errors import KitError
+from ..judging import Ledger, Usage, estimate, format_cost, judge, open_ledger
+from ..plots import Html, side_by_side
+from ..records import Response, group
+from ..rewards import grade
+from ..system import paths, progress
+from .workbench import WorkbenchJudge, first_prompt, judge_with_prompt
+
+
+class Playground:
+    """Fields for the criteria and the judge's prompt; a notebook shows them, headless nothing is judged.
+
+    tasks : a TaskSet with answers, and labels where there are any. judge : the name or mapping of a
+    judge that has a prompt. out : the folder for `keep`. ledger : as in `kit.judge`; what it holds is free.
+
+    >>> from kit.records import Criterion, Task
+    >>> task = Task(id="t", prompt="Hi?", criteria=(Criterion(id="c", text="Greets."),))
+    >>> answer = Response(task_id="t", id="r", text="Hello!")
+    >>> play = Playground(TaskSet(tasks=[task], responses=[answer]), judge="endpoint:m", ledger=False)
+    >>> play.edit("t", "c", text="Says hello.", weight=2)
+    >>> play.estimate([answer]).calls
+    2
+    """
+
+    def __init__(
+        self,
+        tasks: TaskSet,
+        *,
+        judge: WorkbenchJudge,
+        out: str | Path = ".",
+        ledger: Ledger | str | Path | bool | None = None,
+    ):
+        self.tasks, self.judge, self.out = tasks, judge, Path(out)
+        self.ledger = open_ledger(ledger)
+        self.first_prompt = self.prompt = first_prompt(judge)
+        self.edited = {task.id: task for task in tasks}
+
+    def edit(self, task: str, criterion: str, **fields: Any) -> None:
+        """Give a criterion another text= or weight=."""
+        old = self.edited[task]
+        criteria = [
+            replace(c, **fields) if c.id == criterion else c for c in old.criteria
+        ]
+        self.edited[task] = replace(old, criteria=tuple(criteria))
+
+    def sides(self) -> dict[str, dict[str, Any]]:
+        """What is judged "before" the edits and "now": tasks and judge."""
+        old = judge_with_prompt(self.judge, self.first_prompt)
+        new = judge_with_prompt(self.judge, self.prompt)
+        edited = [*self.edited.values()]
+        return {
+            "before": {"tasks": self.tasks.tasks, "judge": old},
+            "now": {"tasks": edited, "judge": new},
+        }
+
+    def estimate(self, answers: Sequence[Response]) -> Usage:
+        """The most that judging these answers before and after the edits costs; stored verdicts are free."""
+        before, now = self.sides().values()
+        usage = estimate(**before, responses=answers, ledger=self.ledger)
+        return usage + estimate(**now, responses=answers, ledger=self.ledger)
+
+    def compare(self, answers: Sequence[Response]) -> Html:
+        """Judge these answers before and after the edits: what flipped, scores, and labels beside them."""
+        rows = [v for v in self.tasks.verdicts if v.judge.startswith("human")]
+        values, scores = [], []
+        for name, side in self.sides().items():
+            verdicts = judge(
+                **side, responses=answers, ledger=self.ledger, progress=False
+            )
+            values.append({v.ids: v.value for v in verdicts})
+            scores.append(
+                {g.answer_ids: g.score for g in grade(side["tasks"], verdicts)}
+            )
+            rows += [replace(v, judge=name) for v in verdicts]
+        before, now = values
+        flips = sum(now[ids] != before[ids] for ids in now)
+        text = f"<p><b>{flips} of {len(now)} verdicts flipped.</b></p>"
+        for task_id, mine in group((a.task_id, a) for a in answers).items():
+            for answer in mine:
+                old, new = (_score_text(side.get(answer.ids)) for side in scores)
+                text += (
+                    f"<p>Score of {html.escape(answer.id)}: {old}, now {new}.</p>"
+                )
+            text += side_by_side(self.edited[task_id], mine, rows).text
+        return Html(text)
+
+    def keep(self) -> Path:
+        """Write rubrics.jsonl and the judge's prompt.txt, as they are edited; returns their folder."""
+        save(self.out / "rubrics.jsonl", TaskSet(tasks=[*self.edited.values()]))
+        return paths.write(self.out / "prompt.txt", self.prompt + "\n").parent
+
+    def choose_answers(self, task: str, number: int) -> list[Response]:
+        """The first answers of the set, those of a task before all others."""
+        answers = sorted(self.tasks.responses, key=lambda a: a.task_id != task)
+        return answers[:number]
+
+    def _ipython_display_(self) -> None:
+        from IPython import display
+
+        show: Any = display.display
+        answer = self.tasks.responses[0]
+        task = self.edited[answer.task_id]
+        first = side_by_side(task, [answer], self.tasks.verdicts)
+        show(first if progress.headless() else self.controls())
+
+    def controls(self) -> object:
+        """The fields and buttons, as a widget (ipywidgets 7.7 or 8)."""
+        import ipywidgets as w
+
+        # A field counts when it is left, not at each key.
+        wide = {"layout": w.Layout(width="98%"), "continuous_update": False}
+        menu = w.Dropdown(description="task", options=[*self.edited])
+        number = w.BoundedIntText(1, description="answers", min=1, max=10)
+        prompt = w.Textarea(self.prompt, rows=6, **wide)
+        fields, result = w.VBox(), w.HTML()
+        run = w.Button(layout=w.Layout(width="auto"))
+        keep = w.Button(description="Keep as files")
+
+        def draw(_: object = None) -> None:
+            rows = []
+            for c in self.edited[menu.value].criteria:
+                text = w.Textarea(c.text, rows=2, **wide)
+                weight = w.FloatText(c.weight, layout=w.Layout(width="6em"))
+                rows.append(w.HBox([weight, text]))
+                text.observe(read, "value")
+                weight.observe(read, "value")
+            fields.children = rows
+            read()
+
+        def read(_: object = None) -> list[Response]:
+            """Take over all fields, and say on the button what a click costs."""
+            self.prompt = prompt.value
+            ids = [c.id for c in self.edited[menu.value].criteria]
+            for name, row in zip(ids, fields.children, strict=True):
+                weight, text = (field.value for field in row.children)
+                self.edit(menu.value, name, text=text, weight=weight)
+            answers = self.choose_answers(menu.value, number.value)
+            usage = self.estimate(answers)
+            cost = f"at most {usage.calls} calls, {format_cost(usage.cost, 4)}"
+            run.description = (
+                f"Judge: {cost if usage.calls else 'free, all stored'}"
+            )
+            return answers
+
+        def judge_now(_: object) -> None:
+            try:
+                result.value = self.compare(read()).text
+            except KitError as error:
+                # An error in a click would be seen in a log only.
+                result.value = f"<pre>{html.escape(str(error))}</pre>"
+            read()
+
+        def keep_now(_: object) -> None:
+            where = f"rubrics.jsonl and prompt.txt are in {self.keep()}."
+            result.value = f"<p>{html.escape(where)}</p>"
+
+        draw()
+        menu.observe(draw, "value")
+        number.observe(read, "value")
+        prompt.observe(read, "value")
+        run.on_click(judge_now)
+        keep.on_click(keep_now)
+        criteria, title = (
+            w.HTML("<b>Weights and criteria</b>"),
+            w.HTML("<b>Prompt</b>"),
+        )
+        judged = [title, prompt, w.HBox([run, keep]), result]
+        return w.VBox([menu, number, criteria, fields, *judged])
+
+
+def _score_text(score: float | None) -> str:
+    return "unknown" if score is None else f"{score:.2f}"
