@@ -6,19 +6,14 @@ import html
 import math
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from plotly.graph_objects import Figure as Figure
 
 from ..errors import DataError
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure as Figure
-else:
-    # plotly is imported when the first figure is drawn
-    Figure = Any
 
 # Okabe & Ito's colours, which colour-blind people tell apart
 SERIES_COLORS = (
@@ -76,25 +71,34 @@ def apply_theme(
     # so many characters of this size fit on a phone
     head = [f"<b>{escape_label(part)}</b>" for part in textwrap.wrap(title, 42)]
     head += map(escape_label, textwrap.wrap(subtitle, 48))
-    # at the top left, whatever the height
-    place = {"x": 0.02, "y": 1, "yref": "container"}
-    low = {"yref": "container", "y": 0.01, "yanchor": "bottom"}
     fig.update_layout(
         # plotly's own templates bring a white or a dark ground
         template="none",
         colorway=SERIES_COLORS,
         font={"color": NEUTRAL_COLOR, "size": 12},
-        title={"text": "<br>".join(head), "font": {"size": 14}, **place},
-        title_yanchor="top",
-        # plotly lifts a title of several lines by one
-        title_pad_t=14 * min(len(head), 2),
+        # at the top left, whatever the height
+        title={
+            "text": "<br>".join(head),
+            "font": {"size": 14},
+            "x": 0.02,
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            # plotly lifts a title of several lines by one
+            "pad": {"t": 14 * min(len(head), 2)},
+        },
         # transparent: the page or notebook behind decides on dark or light
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         height=height + 18 * len(head),
         margin={"l": 10, "r": 14, "t": 24 + 22 * len(head), "b": 10},
         hoverlabel={"align": "left"},
-        legend={"orientation": "h", **low},
+        legend={
+            "orientation": "h",
+            "yref": "container",
+            "y": 0.01,
+            "yanchor": "bottom",
+        },
         # the text alternative travels with the figure, also through JSON
         meta={"rows": [dict(row) for row in rows]},
     )
@@ -113,8 +117,12 @@ def error_bars(
     values: pd.Series[float], low: pd.Series[float], high: pd.Series[float]
 ) -> dict[str, Any]:
     """Error bars from limits; an unknown limit (NaN) has none."""
-    up, down = (high - values).tolist(), (values - low).tolist()
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": (high - values).tolist(),
+        "arrayminus": (values - low).tolist(),
+    }
 
 
 def interval_table(rows: Mapping[str, object]) -> pd.DataFrame:
@@ -126,8 +134,7 @@ def interval_table(rows: Mapping[str, object]) -> pd.DataFrame:
     for name, thing in rows.items():
         e: Any = getattr(thing, "estimate", thing)
         records.append((str(name), e.value, e.low, e.high, str(e)))
-    columns = ["name", "value", "low", "high", "result"]
-    return pd.DataFrame(records, columns=columns)
+    return pd.DataFrame(records, columns=["name", "value", "low", "high", "result"])
 
 
 def forest(
@@ -143,13 +150,10 @@ def forest(
     rows : name -> estimate (value, low, high), or something with `.estimate`.
     zero : where to draw a dashed line, for example 0 for differences.
     """
-    from plotly import graph_objects as go
-
     table = interval_table(rows)
     names, results = table["name"], table["result"]
     hover = names.map(escape_label) + "<br>" + results.map(escape_label)
-    fig = go.Figure()
-    fig.add_scatter(
+    fig = Figure().add_scatter(
         x=table["value"].tolist(),
         y=_axis_labels(names),
         error_x=error_bars(table["value"], table["low"], table["high"]),
@@ -197,10 +201,15 @@ def bars(
 
     values : name -> number, or name -> {part: number}. order : the longest first.
     """
-    from plotly import graph_objects as go
-
-    table = _stack_table(values, order)
-    fig, labels = go.Figure(), _axis_labels(table.index)
+    # A row for each bar, a column for each of its parts; None where one is unknown.
+    parts = [v if isinstance(v, Mapping) else {"": v} for v in values.values()]
+    table = pd.DataFrame(parts, index=list(values), dtype=object)
+    if order:
+        length = table.apply(pd.to_numeric).sum(axis=1)
+        length = length.sort_values(ascending=False, kind="stable")
+        table = table.loc[length.index]
+    table = table.where(table.notna(), None)
+    fig, labels = Figure(), _axis_labels(table.index)
     for part, lengths in table.items():
         name = escape_label(part, 30)
         fig.add_bar(x=lengths.tolist(), y=labels, name=name, orientation="h")
@@ -223,17 +232,6 @@ def bars(
     )
 
 
-def _stack_table(values: BarLengths, order: bool) -> pd.DataFrame:
-    """A row for each bar, a column for each of its parts; None where one is unknown."""
-    parts = [v if isinstance(v, Mapping) else {"": v} for v in values.values()]
-    table = pd.DataFrame(parts, index=list(values), dtype=object)
-    if order:
-        length = table.apply(pd.to_numeric).sum(axis=1)
-        length = length.sort_values(ascending=False, kind="stable")
-        table = table.loc[length.index]
-    return table.where(table.notna(), None)
-
-
 def lines(
     data: pd.DataFrame | Mapping[str, Iterable[object]],
     x: Values = None,
@@ -252,23 +250,48 @@ def lines(
     1, 2, ... bands : name of a series -> (low, high), drawn as a band. smooth : width of a running
     mean, for the eye. stack : areas on top of each other, for shares.
     """
-    from plotly import graph_objects as go
-
     frame = pd.DataFrame(data)
     if isinstance(x, str):
         x_title = x_title or x
         frame, x = frame.drop(columns=x), frame[x]
     places = pd.Series(range(len(frame)) if x is None else list(x), frame.index)
-    fig, is_several = go.Figure(), len(frame.columns) > 1
+    fig, is_several = Figure(), len(frame.columns) > 1
     for number, (name, column) in enumerate(frame.items()):
         style, label = _series_style(number), str(name)
         # None and text become gaps, not zeros
         y = pd.to_numeric(column, errors="coerce").astype(float)
+        points = {"x": places.tolist(), "y": y.tolist()}
         if smooth > 1:
-            y = _smooth_points(fig, places, y, style, smooth)
+            marker = {"size": 4, "color": style["color"], "opacity": 0.4}
+            fig.add_scatter(
+                **points, mode="markers", marker=marker, showlegend=False
+            )
+            points["y"] = y.rolling(smooth, min_periods=1).mean().tolist()
         if bands and label in bands:
-            _add_band(fig, places, bands[label], style)
-        _add_line(fig, places, y, label, style, stack)
+            low, high = map(list, bands[label])
+            fig.add_scatter(
+                # there along the upper limits, and back along the lower ones
+                x=[*places, *places[::-1]],
+                y=high + low[::-1],
+                fill="toself",
+                line={"width": 0, "color": style["color"]},
+                opacity=0.2,
+                mode="lines",
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        more: dict[str, Any] = {"mode": "lines"}
+        if stack:
+            more["stackgroup"] = "one"
+        elif len(places) < 30:
+            # a line alone would hide a single value between two unknown ones
+            more = {"mode": "lines+markers", "marker": {"symbol": style["symbol"]}}
+        fig.add_scatter(
+            **points,
+            name=escape_label(label, 30),
+            line={"color": style["color"], "dash": style["dash"]},
+            **more,
+        )
     return apply_theme(
         fig,
         title=title,
@@ -291,67 +314,6 @@ def _series_style(number: int) -> dict[str, str]:
     }
 
 
-def _smooth_points(
-    fig: Figure,
-    places: pd.Series[Any],
-    y: pd.Series[float],
-    style: Mapping[str, str],
-    width: int,
-) -> pd.Series[float]:
-    """The running mean of values, which are drawn as points behind it."""
-    fig.add_scatter(
-        x=places.tolist(),
-        y=y.tolist(),
-        mode="markers",
-        marker={"size": 4, "color": style["color"], "opacity": 0.4},
-        showlegend=False,
-    )
-    return y.rolling(width, min_periods=1).mean()
-
-
-def _add_band(
-    fig: Figure,
-    places: pd.Series[Any],
-    band: tuple[Iterable[float], Iterable[float]],
-    style: Mapping[str, str],
-) -> None:
-    low, high = map(list, band)
-    fig.add_scatter(
-        # there along the upper limits, and back along the lower ones
-        x=[*places, *places[::-1]],
-        y=high + low[::-1],
-        fill="toself",
-        line={"width": 0, "color": style["color"]},
-        opacity=0.2,
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-    )
-
-
-def _add_line(
-    fig: Figure,
-    places: pd.Series[Any],
-    y: pd.Series[float],
-    name: str,
-    style: Mapping[str, str],
-    stack: bool,
-) -> None:
-    more: dict[str, Any] = {"mode": "lines"}
-    if stack:
-        more["stackgroup"] = "one"
-    elif len(places) < 30:
-        # a line alone would hide a single value between two unknown ones
-        more = {"mode": "lines+markers", "marker": {"symbol": style["symbol"]}}
-    fig.add_scatter(
-        x=places.tolist(),
-        y=y.tolist(),
-        name=escape_label(name, 30),
-        line={"color": style["color"], "dash": style["dash"]},
-        **more,
-    )
-
-
 def heatmap(
     counts: NDArray[np.float64],
     names: Sequence[object],
@@ -362,30 +324,24 @@ def heatmap(
     y: str = "",
 ) -> Figure:
     """Counts (q, q) as a heat map, coloured by the share of each column."""
-    from plotly import graph_objects as go
-
     labels = [escape_label(name, 16) for name in names]
     # by column, so that a common level does not outshine a rare one
     share = counts / counts.sum(0, keepdims=True).clip(min=1)
-    # dark enough at 0 for white counts on it
-    scale = [[0, "#5f8fb5"], [1, "#004a75"]]
-    fig = go.Figure().add_heatmap(
+    fig = Figure().add_heatmap(
         z=share,
         x=labels,
         y=labels,
         zmin=0,
         zmax=1,
         showscale=False,
-        colorscale=scale,
-    )
-    fig.update_traces(
+        # dark enough at 0 for white counts on it
+        colorscale=[[0, "#5f8fb5"], [1, "#004a75"]],
         text=counts,
         texttemplate="%{text:.0f}",
         textfont={"size": 15, "color": "white"},
     )
-    columns, numbers = list(map(str, names)), []
-    for name, row in zip(names, counts, strict=True):
-        numbers.append({y or "row": name, **dict(zip(columns, row, strict=True))})
+    table = pd.DataFrame(counts, columns=list(map(str, names)))
+    table.insert(0, y or "row", list(names), allow_duplicates=True)
     return apply_theme(
         fig,
         title=title,
@@ -395,7 +351,7 @@ def heatmap(
         height=150 + 44 * len(labels),
         xaxis_type="category",
         yaxis_type="category",
-        rows=numbers,
+        rows=table.to_dict("records"),
     )
 
 
@@ -413,17 +369,71 @@ def reliability_figure(
     band_low, band_high) and `curve` (DataFrame: conf, accuracy). Bins inside the grey band are
     consistent with perfect calibration.
     """
-    from plotly import graph_objects as go
-
-    diagonal = {"dash": "dash", "color": NEUTRAL_COLOR}
-    fig = go.Figure().add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line=diagonal)
+    fig = Figure().add_shape(
+        type="line",
+        x0=0,
+        y0=0,
+        x1=1,
+        y1=1,
+        line={"dash": "dash", "color": NEUTRAL_COLOR},
+    )
     numbers: list[dict[Hashable, object]] = []
     for number, (name, report) in enumerate(series.items()):
+        bins = report.bins
         # bands of several series would hide each other
         if len(series) == 1:
-            _add_null_band(fig, report.bins)
-        _add_reliability(fig, report, escape_label(name, 20), _series_style(number))
-        table = report.bins.round(3)
+            middle = (bins["band_low"] + bins["band_high"]) / 2
+            band = error_bars(middle, bins["band_low"], bins["band_high"])
+            fig.add_scatter(
+                x=bins["conf"],
+                y=middle,
+                mode="markers",
+                marker={"size": 1, "color": NEUTRAL_COLOR},
+                error_y={**band, "thickness": 9, "width": 0, "color": BAND_COLOR},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+            # the legend would show a band as a dot
+            fig.add_scatter(
+                x=[None],
+                y=[None],
+                mode="markers",
+                marker={"size": 12, "color": BAND_COLOR, "symbol": "square"},
+                name="if calibrated (95%)",
+            )
+        style, label = _series_style(number), escape_label(name, 20)
+        fig.add_scatter(
+            x=report.curve["conf"],
+            y=report.curve["accuracy"],
+            mode="lines",
+            line={
+                "shape": "hv",
+                "color": style["color"],
+                "dash": style["dash"],
+                "width": 1.5,
+            },
+            # NaN marks stretches of confidence without rows
+            connectgaps=False,
+            name=f"{label} isotonic".strip(),
+        )
+        # area, not width, shows the number of rows
+        size = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
+        limits = error_bars(bins["accuracy"], bins["low"], bins["high"])
+        fig.add_scatter(
+            x=bins["conf"],
+            y=bins["accuracy"],
+            mode="markers",
+            marker={
+                "size": size,
+                "color": style["color"],
+                "symbol": style["symbol"],
+            },
+            error_y={**limits, "color": style["color"]},
+            hovertext=list(map(_bin_text, bins.itertuples())),
+            hoverinfo="text",
+            name=f"{label} bins".strip(),
+        )
+        table = bins.round(3)
         table.insert(0, "series", name)
         numbers += table.to_dict("records")
     # Wider than [0, 1], so that markers at its ends are not cut.
@@ -438,58 +448,6 @@ def reliability_figure(
         xaxis_range=span,
         yaxis_range=span,
         rows=numbers,
-    )
-
-
-def _add_null_band(fig: Figure, bins: pd.DataFrame) -> None:
-    """The band in which the bins of a calibrated model lie."""
-    middle = (bins["band_low"] + bins["band_high"]) / 2
-    band = error_bars(middle, bins["band_low"], bins["band_high"])
-    fig.add_scatter(
-        x=bins["conf"],
-        y=middle,
-        mode="markers",
-        marker={"size": 1, "color": NEUTRAL_COLOR},
-        error_y={**band, "thickness": 9, "width": 0, "color": BAND_COLOR},
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    # the legend would show a band as a dot
-    fig.add_scatter(
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker={"size": 12, "color": BAND_COLOR, "symbol": "square"},
-        name="if calibrated (95%)",
-    )
-
-
-def _add_reliability(
-    fig: Figure, report: Any, label: str, style: Mapping[str, str]
-) -> None:
-    """The isotonic line of a report, and a marker with its interval for each bin."""
-    bins, color = report.bins, style["color"]
-    fig.add_scatter(
-        x=report.curve["conf"],
-        y=report.curve["accuracy"],
-        mode="lines",
-        line={"shape": "hv", "color": color, "dash": style["dash"], "width": 1.5},
-        # NaN marks stretches of confidence without rows
-        connectgaps=False,
-        name=f"{label} isotonic".strip(),
-    )
-    # area, not width, shows the number of rows
-    size = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
-    limits = error_bars(bins["accuracy"], bins["low"], bins["high"])
-    fig.add_scatter(
-        x=bins["conf"],
-        y=bins["accuracy"],
-        mode="markers",
-        marker={"size": size, "color": color, "symbol": style["symbol"]},
-        error_y={**limits, "color": color},
-        hovertext=list(map(_bin_text, bins.itertuples())),
-        hoverinfo="text",
-        name=f"{label} bins".strip(),
     )
 
 
@@ -535,15 +493,13 @@ def _plot_counts(frame: pd.DataFrame, **options: Any) -> Figure:
         counts = pd.crosstab(frame["criterion"], frame["status"])
         largest = counts.sum(axis=1).nlargest(20, keep="first").index
         options = {"title": "Verdicts by criterion", "x": "verdicts", **options}
-        rows: dict[Any, Any] = counts.loc[largest].to_dict("index")
-        return bars(rows, **options)
-    known_scores = frame["score"].dropna()
-    spread = pd.cut(known_scores, 10).value_counts(sort=False)
+        return bars(counts.loc[largest].to_dict("index"), **options)  # type: ignore[arg-type]
+    spread = pd.cut(frame["score"].dropna(), 10).value_counts(sort=False)
     edges: Any = spread.index
     rows = {
         f"{i.left:.2f} to {i.right:.2f}": n
         for i, n in zip(edges, spread, strict=True)
     }
-    rows["unknown"] = len(frame) - len(known_scores)
+    rows["unknown"] = int(frame["score"].isna().sum())
     options = {"title": "Scores of answers", "x": "answers", **options}
     return bars(rows, order=False, **options)

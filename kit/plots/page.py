@@ -37,13 +37,6 @@ class Html:
         return self.text
 
 
-@dataclass(frozen=True)
-class _Block:
-    body: str = ""
-    card: Card | None = None
-    text: str | None = None
-
-
 def page(title: str, blocks: Iterable[object], *, path: str | Path) -> Path:
     """Write a page for dark and light, phone and desk; returns its path.
 
@@ -56,12 +49,12 @@ def page(title: str, blocks: Iterable[object], *, path: str | Path) -> Path:
     items = list(map(_make_block, blocks))
     # plotly.js is 4.5 MB: a page of cards does without
     script = ""
-    if any("plotly-graph-div" in item.body for item in items):
+    if any("plotly-graph-div" in item.get("body", "") for item in items):
         from plotly.offline import get_plotlyjs
 
         script = get_plotlyjs()
     # neighbouring cards share a grid, which is one column on a phone
-    runs = itertools.groupby(items, key=lambda b: b.card is not None)
+    runs = itertools.groupby(items, key=lambda b: "card" in b)
     groups = [list(run) for _, run in runs]
     # escaping is on for all that the template prints; only bodies built here are marked safe
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
@@ -71,13 +64,16 @@ def page(title: str, blocks: Iterable[object], *, path: str | Path) -> Path:
     )
 
 
-def _make_block(block: object) -> _Block:
-    if isinstance(block, Card):
-        body = "" if block.figure is None else _to_html(block.figure)
-        return _Block(body, card=block)
+def _make_block(block: object) -> dict[str, Any]:
+    """What the template prints: a text, or HTML with or without a card around it."""
     if isinstance(block, str):
-        return _Block(text=block)
-    return _Block(_to_html(block))
+        return {"text": block}
+    if isinstance(block, Card):
+        return {
+            "card": block,
+            "body": "" if block.figure is None else _to_html(block.figure),
+        }
+    return {"body": _to_html(block)}
 
 
 def _to_html(thing: object) -> str:
@@ -134,26 +130,23 @@ def small_forest(rows: Mapping[str, object], *, zero: float | None = None) -> Ht
     if zero is not None:
         x = place(zero)
         parts.append(_stroke(x, 0, x, height, ZERO_LINE_COLOR))
-    for i, row in enumerate(table.itertuples()):
-        parts.append(_interval_svg(row, 40 * i + 30, place))
+    for i, row in enumerate(table.to_dict("records")):
+        y, color = 40 * i + 30, SERIES_COLORS[0]
+        text = f"{escape_label(row['name'], 20)}: {escape_label(row['result'])}"
+        parts.append(
+            f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>'
+        )
+        if not math.isnan(row["low"]):
+            parts.append(
+                _stroke(place(row["low"]), y, place(row["high"]), y, color)
+            )
+        if not math.isnan(row["value"]):
+            x = place(row["value"])
+            parts.append(f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{color}"/>')
     body = "".join(parts)
     return Html(
         f'<svg viewBox="0 0 320 {height + 4}" width="320" role="img">{body}</svg>'
     )
-
-
-def _interval_svg(row: Any, y: int, place: Callable[[float], float]) -> str:
-    """One row of `interval_table` at height y: its text, its interval, its value."""
-    text = f"{escape_label(row.name, 20)}: {escape_label(row.result)}"
-    out = (
-        f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>'
-    )
-    if not math.isnan(row.low):
-        out += _stroke(place(row.low), y, place(row.high), y, SERIES_COLORS[0])
-    if not math.isnan(row.value):
-        x, color = place(row.value), SERIES_COLORS[0]
-        out += f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{color}"/>'
-    return out
 
 
 def _linear_scale(low: float, high: float) -> Callable[[float], float]:

@@ -10,6 +10,7 @@ import platform
 import socket
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 import psutil
 
 from .. import __version__
+from ..data.downloads import file_sha256
 from ..errors import DataError, KitError, MissingError
 from ..records import Run, fingerprint, from_json, to_json
 from ..records.tables import plain
@@ -34,13 +36,6 @@ PACKAGES = (
     "torch", "transformers", "trl", "peft", "bitsandbytes", "unsloth", "openai", "plotly",
     "papermill", "numpy", "scipy", "pandas", "scikit-learn",
 )  # fmt: skip
-SHORT = (
-    "python",
-    "kit",
-    "torch",
-    "transformers",
-    "trl",
-)  # what a notebook's first line names
 
 
 @dataclass(frozen=True)
@@ -89,18 +84,14 @@ def plan(
         for cell in parameters.code_cells(book)
         if "parameters" not in cell["metadata"].get("tags", ())
     ]
-    files = {name: _digest(value) for name, value in full.items()}
+    files = {}
+    for name, value in full.items():
+        # A digest of the file that a parameter names: a changed file makes another run.
+        if isinstance(value, str) and os.path.isfile(value):
+            files[name] = file_sha256(Path(value))
     # Eight digits are enough for a folder of runs, and short enough to be typed.
     key = fingerprint([code, code_fingerprint(), chosen.name, full, files])
     return Plan(book, full, chosen, f"{book.stem}-{key[:8]}")
-
-
-def _digest(value: Any) -> str:
-    """A digest of the file that a parameter names: a changed file makes another run."""
-    if not isinstance(value, str) or not os.path.isfile(value):
-        return ""
-    with open(value, "rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def code_fingerprint() -> str:
@@ -108,10 +99,9 @@ def code_fingerprint() -> str:
     # Code that is edited during a sweep must not rename the cells to come.
     if os.environ.get(CODE):
         return os.environ[CODE]
-    # Presets and prompts are files beside the code, and shape a result as it does.
-    files = [*paths.PACKAGE.rglob("*.*"), *paths.data().rglob("*.*")]
     digest = hashlib.sha256()
-    for file in sorted(files):
+    # Presets and prompts are files beside the code, and shape a result as it does.
+    for file in sorted([*paths.PACKAGE.rglob("*.*"), *paths.data().rglob("*.*")]):
         if file.is_file() and file.suffix != ".pyc":
             # Names count too: a renamed file changes what is read.
             digest.update(file.name.encode() + file.read_bytes())
@@ -120,22 +110,23 @@ def code_fingerprint() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the packages that shape a result. None of them is imported."""
-    out = {"python": platform.python_version(), "kit": __version__}
+    out = dict.fromkeys(PACKAGES, "not installed")
     for name in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             out[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            out[name] = "not installed"
-    return out
+    return {"python": platform.python_version(), "kit": __version__, **out}
 
 
 def commit() -> str | None:
     """The git commit of the checkout, with "+changes" where files differ from it."""
-    # Without tags, because the name of a tag would hide the commit.
-    describe = "git describe --always --dirty=+changes --exclude=*".split()
     try:
         return subprocess.run(
-            describe, cwd=paths.ROOT, capture_output=True, text=True, check=True
+            # Without tags, because the name of a tag would hide the commit.
+            ["git", "describe", "--always", "--dirty=+changes", "--exclude=*"],
+            cwd=paths.ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
@@ -143,9 +134,9 @@ def commit() -> str | None:
 
 def save(folder: Path, run: Run) -> None:
     """Write the record of a run, whole or not at all."""
+    row = msgspec.json.encode(plain(to_json(run)))
     # A field per line, so that two records can be compared with diff.
-    text = msgspec.json.format(msgspec.json.encode(plain(to_json(run))), indent=1)
-    paths.write(folder / RECORD, text)
+    paths.write(folder / RECORD, msgspec.json.format(row, indent=1))
 
 
 def load(folder: str | Path) -> Run:
@@ -164,21 +155,29 @@ def load(folder: str | Path) -> Run:
     run = from_json(row, Run, where=str(path))
     # Only the machine of a run can tell whether its process still runs.
     is_here = run.status == "running" and run.meta["host"] == socket.gethostname()
-    is_dead = is_here and not psutil.pid_exists(run.meta["pid"])
-    return msgspec.structs.replace(run, status="stopped") if is_dead else run
+    if is_here and not psutil.pid_exists(run.meta["pid"]):
+        return msgspec.structs.replace(run, status="stopped")
+    return run
 
 
 def find_folder(name: str | Path) -> Path:
     """The folder of a run by its path, or by its name wherever one stands: "runs/x", "x" and "demo/x" are read."""
     path, base = Path(name).expanduser(), paths.runs()
-    places = [path, base / path, base.parent / path, *base.glob(f"*/{path.name}")]
-    for place in places:
+    for place in (
+        path,
+        base / path,
+        base.parent / path,
+        *base.glob(f"*/{path.name}"),
+    ):
         if place.is_dir():
             return place.resolve()
     names = [place.name for place in (*base.glob("*/"), *base.glob("*/*/"))]
-    # All names would fill the screen.
-    fix = nearest(path.name, names)[:400]
-    raise MissingError("there is no such folder", where=str(name), fix=fix)
+    raise MissingError(
+        "there is no such folder",
+        where=str(name),
+        # All names would fill the screen.
+        fix=nearest(path.name, names)[:400],
+    )
 
 
 def is_done(folder: Path) -> bool:
@@ -197,7 +196,7 @@ def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
         raise MissingError(
             "there is no such folder", where=str(base), fix="kit run NOTEBOOK"
         )
-    depths, out = ("", "*/", "*/*/"), []
+    out, depths = [], ("", "*/", "*/*/")
     folders = {p.parent for d in depths for m in MARKS for p in base.glob(d + m)}
     # below a run lies what is part of it: its training, or a stage of a chain
     for at in [f for f in folders if not folders.intersection(f.parents)]:

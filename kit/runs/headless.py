@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pandas as pd
+from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
 from ..data.files import read_rows
@@ -32,8 +33,6 @@ from .session import lock_of, new_record
 
 Echo = Callable[[str], None]
 PARENT = "KIT_PARENT"  # a sweep sets it for the runs that it starts
-GRACE = 20  # seconds that a run has to stop readably
-LEDGER = re.compile(r"\.(db|sqlite3?)(-(wal|shm|journal))?$")
 
 
 def run(
@@ -51,8 +50,6 @@ def run(
     again : run from the start although the same run is finished. echo : receives a line per cell.
     A cell that fails leaves the executed notebook; `load(folder).status` is then "failed".
     """
-    from filelock import FileLock, Timeout
-
     plan = folders.plan(
         folders.find_notebook(notebook), values or {}, profile=profile
     )
@@ -83,7 +80,7 @@ def _remove_results(folder: Path) -> None:
     # What is in a folder sorts behind it, so backwards a folder comes after all of it.
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_symlink() or not path.is_dir():
-            if not LEDGER.search(path.name):
+            if not re.search(r"\.(db|sqlite3?)(-(wal|shm|journal))?$", path.name):
                 path.unlink()
         elif not any(path.iterdir()):
             path.rmdir()
@@ -116,8 +113,9 @@ def _execute_notebook(plan: folders.Plan, folder: Path, echo: Echo) -> None:
             log.write(f"{status} {error}\n")
             seconds = round(time.monotonic() - begin, 2)
             meta = {**run.meta, "error": error}
-            run = replace(run, status=status, seconds=seconds, meta=meta)
-            folders.save(folder, run)
+            folders.save(
+                folder, replace(run, status=status, seconds=seconds, meta=meta)
+            )
     echo(f"{status} in {seconds:.0f} s: {error[:600]}".removesuffix(": "))
 
 
@@ -234,7 +232,8 @@ def _end_with_parent() -> None:
             time.sleep(0.5)
         # An interrupt first, so that the record says how the run ended.
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(GRACE)
+        # So many seconds has a run to stop readably.
+        time.sleep(20)
         os._exit(130)  # the kernel notices within a second and ends as well
 
     threading.Thread(target=watch, daemon=True).start()
@@ -273,51 +272,31 @@ def sweep(
     base = Path(out or paths.runs() / f"sweep-{book.stem}").expanduser().resolve()
     plans = [folders.plan(book, cell, profile=profile) for cell in cells]
     places = [base / plan.name for plan in plans]
-    # A process per cell: a crash or a full GPU ends one cell and leaves the others.
-    commands = {
-        i: _cell_command(plan, base)
-        for i, plan in enumerate(plans)
-        if not is_done(places[i])
-    }
+    commands = {}
+    for index, (plan, place) in enumerate(zip(plans, places, strict=True)):
+        if not is_done(place):
+            # A process per cell: a crash or a full GPU ends one cell and leaves the others.
+            commands[index] = [
+                *(sys.executable, "-m", "kit", "run", str(plan.book)),
+                *("--profile", plan.profile.name, "--out", str(base)),
+                # JSON keeps the text "1" and the number 1 apart on a command line.
+                *(f"--set={k}={json.dumps(v)}" for k, v in plan.values.items()),
+            ]
     if len(commands) < len(plans):
         finished = len(plans) - len(commands)
         echo(f"{finished} of {len(plans)} cells are finished already")
-    _run_cells(commands, cells, places, jobs, address, echo)
+    ends = _on_ray(commands, address) if address else _processes(commands, jobs)
+    begin = time.monotonic()
+    for number, (index, code) in enumerate(ends, 1):
+        words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
+        turn = f"{number} of {len(commands)}, {time.monotonic() - begin:.0f} s"
+        state = f"failed, see {places[index] / 'run.log'}" if code else "done"
+        echo(f"[{turn}] {words}: {state}")
     frame = overview(
         [(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()]
     )
     paths.write(base / "table.csv", frame.to_csv(index=False))
     return frame
-
-
-def _run_cells(
-    commands: Mapping[int, list[str]],
-    cells: Sequence[Mapping[str, Any]],
-    places: Sequence[Path],
-    jobs: int,
-    address: str | None,
-    echo: Echo,
-) -> None:
-    """Run the commands of cells; a line for each one that ends."""
-    ends = _on_ray(commands, address) if address else _processes(commands, jobs)
-    begin = time.monotonic()
-    for number, (index, code) in enumerate(ends, 1):
-        words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        place = f"{number} of {len(commands)}, {time.monotonic() - begin:.0f} s"
-        state = f"failed, see {places[index] / 'run.log'}" if code else "done"
-        echo(f"[{place}] {words}: {state}")
-
-
-def _cell_command(plan: folders.Plan, base: Path) -> list[str]:
-    """The command that runs one cell of a sweep."""
-    command = [
-        *(sys.executable, "-m", "kit", "run", str(plan.book)),
-        *("--profile", plan.profile.name, "--out", str(base)),
-    ]
-    for name, value in plan.values.items():
-        # JSON keeps the text "1" and the number 1 apart on a command line.
-        command.append(f"--set={name}={json.dumps(value)}")
-    return command
 
 
 def _processes(

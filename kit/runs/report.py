@@ -14,13 +14,12 @@ import pandas as pd
 from .. import plots
 from ..errors import DataError
 from ..records import Run
-from ..stats import Estimate, format_number
+from ..stats import format_number
 from ..system import paths
 from .compare import differences, metric_rows, over_seeds, overview, pairs
 from .kept import Kept, Metric, kept_by, metrics_of
 
 Pairs = Sequence[tuple[Path, Run]]
-FEW = 10  # clusters; an interval from fewer rests on its assumptions
 POINTS = 30  # lines of a forest
 ROWS = 60  # of a run's table
 
@@ -70,7 +69,11 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
 def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     """Of each notebook the sentences, a card for every metric with a caption, and all differences."""
     for book, (folder, run) in newest(runs).items():
-        headlines, differences = _headline_metrics(run), {}
+        metrics, differences = metrics_of(run), {}
+        # The metrics with a caption; where the author gave none, the first two estimates.
+        headlines = {name: m for name, m in metrics.items() if m.caption} or dict(
+            [(name, m) for name, m in metrics.items() if m.estimate][:2]
+        )
         figures = {r.name: r for r in kept_by(run) if r.kind == "figure"}
         sentences = [r.text for r in kept_by(run) if r.kind == "sentence"]
         if headlines or sentences:
@@ -80,8 +83,9 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
             of_metric = (seeds["notebook"] == book) & (seeds["metric"] == name)
             metric = _with_seeds(newest_metric, seeds[of_metric])
             figure = _figure(folder, figures[name]) if name in figures else None
-            sentence = metric.caption or metric.sentence
-            yield plots.Card(name, str(metric), sentence, figure)
+            yield plots.Card(
+                name, str(metric), metric.caption or metric.sentence, figure
+            )
             if newest_metric.is_difference:
                 differences[name] = metric.estimate
         # On one scale, so that a reader sees which one is large, and which one excludes 0.
@@ -90,21 +94,16 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
             yield plots.small_forest(differences, zero=0)
 
 
-def _headline_metrics(run: Run) -> dict[str, Metric]:
-    """The metrics with a caption; where the author gave none, the first two estimates."""
-    metrics = metrics_of(run)
-    named = {name: m for name, m in metrics.items() if m.caption}
-    return named or dict([(n, m) for n, m in metrics.items() if m.estimate][:2])
-
-
 def _with_seeds(metric: Metric, several: pd.DataFrame) -> Metric:
     """A metric over its seeds where several ran, because they say more than the newest run alone."""
     if len(several) != 1:
         return metric
     row = several.iloc[0]
     span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-    seeds = f"Mean over {row['seeds']} seeds, which gave {span}."
-    caption = f"{metric.caption or metric.sentence} {seeds}"
+    caption = (
+        f"{metric.caption or metric.sentence} "
+        f"Mean over {row['seeds']} seeds, which gave {span}."
+    )
     return replace(metric, estimate=row["estimate"], caption=caption)
 
 
@@ -134,8 +133,9 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
             subtitle = ""
             if len(points) > POINTS:
                 subtitle = f"{POINTS} of {len(points)} are drawn; `kit report --json` lists all"
-            title = f"{book}: {metric}"
-            figures.append(plots.forest(lines, title=title, subtitle=subtitle))
+            figures.append(
+                plots.forest(lines, title=f"{book}: {metric}", subtitle=subtitle)
+            )
     if figures or len(seeds):
         yield plots.Html("<h2>Comparisons</h2>")
         yield seeds.dropna(subset=["low"]).drop(columns="estimate").head(ROWS)
@@ -170,20 +170,16 @@ def _details(runs: Pairs) -> Iterator[Any]:
     for folder, run in newest(runs).values():
         title = f"{run.notebook} {setting[folder]}".strip()
         yield plots.Html(f"<h2>{html.escape(title)}</h2>")
-        rows = [
-            {"metric": name, "result": str(m)}
-            for name, m in metrics_of(run).items()
-        ]
-        if rows:
-            yield pd.DataFrame(rows)
+        if metrics := metrics_of(run):
+            results = list(map(str, metrics.values()))
+            yield pd.DataFrame({"metric": list(metrics), "result": results})
         for result in kept_by(run):
-            if result.kind == "sentence":
-                continue
-            yield plots.Html(f"<h3>{html.escape(result.name)}</h3>")
-            yield result.caption
+            if result.kind != "sentence":
+                yield plots.Html(f"<h3>{html.escape(result.name)}</h3>")
+                yield result.caption
             if result.kind == "figure":
                 yield _figure(folder, result)
-            else:
+            elif result.kind == "table":
                 # pandas reads JSON from a file; it would take a text for a path.
                 text = io.StringIO((folder / result.file).read_text("utf-8"))
                 yield pd.read_json(text, orient="split").head(ROWS)
@@ -193,32 +189,28 @@ def caveats(runs: Pairs) -> Iterator[str]:
     """What to doubt, one sentence each: unfinished runs, few clusters, unknown values, many looks."""
     unfinished = [(folder, run) for folder, run in runs if run.status != "done"]
     for folder, run in unfinished[:5]:
-        reason = run.meta.get("error", "")[:300]
-        yield f"{folder.name} is {run.status}. {reason}".strip()
+        yield f"{folder.name} is {run.status}. {run.meta.get('error', '')[:300]}".strip()
     if len(unfinished) > 5:
         yield f"{len(unfinished) - 5} more runs did not finish."
     for _, run in newest(runs).values():
         for name, metric in metrics_of(run).items():
-            if metric.estimate:
-                yield from _doubts(f"{run.notebook}, {name}", metric.estimate)
+            estimate, place = metric.estimate, f"{run.notebook}, {name}"
+            if estimate and estimate.missing:
+                yield f"{place}: {estimate.missing} unknown values are left out."
+            if estimate and math.isnan(estimate.low):
+                yield f"{place}: no interval. {estimate.note}".strip()
+            # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
+            elif estimate and 0 < estimate.units < 10:
+                yield f"{place}: the interval rests on {estimate.units} clusters only."
     # Of many looks, some exclude 0 by chance; a reader of one page sees all of them.
     looks = sum(
         m.is_difference for _, run in runs for m in metrics_of(run).values()
     )
     if looks > 3:
-        chance = f"about {0.05 * looks:.1f} of them would exclude 0 by chance"
-        yield f"{looks} differences stand here. If nothing differed, {chance}."
+        yield (
+            f"{looks} differences stand here. If nothing differed, "
+            f"about {0.05 * looks:.1f} of them would exclude 0 by chance."
+        )
     if len(runs) > 5:
         yield "The best of many runs looks better than it is. Confirm a setting with new seeds."
     yield "Numbers of one machine and seed vary on others; the record of each run names its versions."
-
-
-def _doubts(name: str, estimate: Estimate) -> Iterator[str]:
-    """What to doubt about one interval."""
-    if estimate.missing:
-        yield f"{name}: {estimate.missing} unknown values are left out."
-    if math.isnan(estimate.low):
-        yield f"{name}: no interval. {estimate.note}".strip()
-    # Rows of one cluster resemble each other, so clusters are what counts.
-    elif 0 < estimate.units < FEW:
-        yield f"{name}: the interval rests on {estimate.units} clusters only."

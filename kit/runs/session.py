@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import pandas as pd
+from filelock import FileLock, Timeout
 
 from ..errors import DataError
 from ..records import Run, fingerprint
@@ -24,8 +26,6 @@ from . import folders, parameters
 from .folders import is_done
 from .kept import Kept, Metric
 
-LITERALS = (bool, int, float, str, type(None), list)
-
 
 class Session:
     """A run in its folder. `keep` stores a result for the report; `finish` ends the run.
@@ -34,7 +34,11 @@ class Session:
     """
 
     def __init__(
-        self, folder: Path, record: Run, profile: profiles.Profile, lock: Any = None
+        self,
+        folder: Path,
+        record: Run,
+        profile: profiles.Profile,
+        lock: FileLock | None = None,
     ):
         self.folder, self.profile, self.params = folder, profile, record.params
         self._record, self._lock = record, lock
@@ -81,8 +85,7 @@ class Session:
         """Store every part that a result offers: estimate, table, figure. False where it has none."""
         # Not by type: results of all rooms, and of users, offer these parts under the same names.
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
-        interval = isinstance(estimate, Estimate)
-        if interval:
+        if isinstance(estimate, Estimate):
             self.metrics[name] = Metric(
                 value=estimate.value,
                 caption=caption,
@@ -93,16 +96,16 @@ class Session:
             rows = table.to_json(orient="split", default_handler=str, index=False)
             self._store(name, "table", rows, caption)
         # A DataFrame has a plot of its own, which needs matplotlib.
-        draws = (
+        if (
             hasattr(thing, "plot")
-            and table is not thing
+            and thing is not table
             and not isinstance(thing, Estimate)
-        )
-        figure = thing.plot() if draws else thing
-        picture = hasattr(figure, "to_plotly_json")
-        if picture:
-            self._store(name, "figure", figure.to_json(), caption)
-        return interval or table is not None or picture
+        ):
+            thing = thing.plot()
+        is_figure = hasattr(thing, "to_plotly_json")
+        if is_figure:
+            self._store(name, "figure", thing.to_json(), caption)
+        return is_figure or table is not None or isinstance(estimate, Estimate)
 
     def _store(
         self, name: str, kind: Literal["table", "figure"], text: str, caption: str
@@ -139,9 +142,8 @@ class Session:
         folders.save(self.folder, run)
 
     def __repr__(self) -> str:
-        versions = ", ".join(
-            f"{k} {self._record.versions[k]}" for k in folders.SHORT
-        )
+        names = ("python", "kit", "torch", "transformers", "trl")
+        versions = ", ".join(f"{k} {self._record.versions[k]}" for k in names)
         return (
             f"run {self.folder.name}: profile {self.profile.name} ({self.profile.why})\n"
             f"{device.choose()}\n{versions}"
@@ -159,22 +161,36 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
         record = folders.load(place)
         session = Session(Path(place), record, profiles.resolve(record.profile))
     else:
-        session = _begin_here(notebook, params)
+        # In Jupyter or plain papermill.
+        file = f"{notebook}.ipynb"
+        places = paths.notebooks(file), Path.cwd() / file
+        if books := [book for book in places if book.is_file()]:
+            plan = _plan_of_kernel(books[0], params)
+        else:
+            # It lies elsewhere: its plain variables are its parameters.
+            values = {
+                k: v
+                for k, v in params.items()
+                if isinstance(v, bool | int | float | str | list | None)
+                and not k.startswith("_")
+                and k not in ("In", "exit", "quit")
+            }
+            profile = profiles.resolve(params.get("profile") or None)
+            key = fingerprint([folders.code_fingerprint(), profile.name, values])
+            plan = folders.Plan(Path(), values, profile, f"{notebook}-{key[:8]}")
+        for number in itertools.count(1):
+            beside = "" if number == 1 else f"-{number}"
+            folder = paths.runs() / f"{plan.name}{beside}"
+            # A singleton, because the cell may be run again.
+            lock = FileLock(lock_of(folder), is_singleton=True)
+            # Where another process writes the run, this one takes a folder beside it.
+            with suppress(Timeout):
+                lock.acquire(timeout=0)
+                break
+        record = new_record(folder, notebook, plan.profile.name, plan.values)
+        session = Session(folder, record, plan.profile, lock)
     print(session)
     return session
-
-
-def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
-    """A session in Jupyter or plain papermill."""
-    file = f"{notebook}.ipynb"
-    places = paths.notebooks(file), Path.cwd() / file
-    if books := [book for book in places if book.is_file()]:
-        plan = _plan_of_kernel(books[0], params)
-    else:
-        plan = _plan_without_file(notebook, params)
-    folder, lock = _free_folder(plan.name)
-    record = new_record(folder, notebook, plan.profile.name, plan.values)
-    return Session(folder, record, plan.profile, lock)
 
 
 def _plan_of_kernel(book: Path, params: Mapping[str, Any]) -> folders.Plan:
@@ -193,38 +209,8 @@ def _plan_of_kernel(book: Path, params: Mapping[str, Any]) -> folders.Plan:
     return plan
 
 
-def _plan_without_file(notebook: str, params: Mapping[str, Any]) -> folders.Plan:
-    """The plan of a notebook that lies elsewhere: its plain variables are its parameters."""
-    values = {
-        k: v
-        for k, v in params.items()
-        if isinstance(v, LITERALS)
-        and not k.startswith("_")
-        and k not in ("In", "exit", "quit")
-    }
-    profile = profiles.resolve(params.get("profile") or None)
-    key = fingerprint([folders.code_fingerprint(), profile.name, values])
-    return folders.Plan(Path(), values, profile, f"{notebook}-{key[:8]}")
-
-
-def _free_folder(name: str) -> tuple[Path, Any]:
-    """The folder of a run, and its lock; a folder beside it where another process writes the run."""
-    from filelock import FileLock, Timeout
-
-    for number in itertools.count(1):
-        folder = paths.runs() / (name if number == 1 else f"{name}-{number}")
-        # A singleton, because the cell may be run again.
-        lock = FileLock(lock_of(folder), is_singleton=True)
-        with suppress(Timeout):
-            lock.acquire(timeout=0)
-            break
-    return folder, lock
-
-
 def _frame(thing: Any) -> Any:
     """The DataFrame in a table, a styled table, a list of dicts, or a result with `.table()`; else None."""
-    import pandas as pd
-
     if isinstance(thing, list):
         return pd.DataFrame(thing)
     table = getattr(thing, "data", thing)  # a styled table holds its DataFrame
