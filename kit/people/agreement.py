@@ -1,11 +1,8 @@
 """A judge beside people: agreement overall and per criterion, and the rate that people would give."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,18 +13,11 @@ from ..records import Grade, Task, Verdict
 from ..records.tables import IDS, Results, labels_of, met_of, table
 from ..stats import Agreement, Estimate
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 PeopleLabels = TaskSet | Iterable[Verdict]
 JudgeDecisions = Iterable[Verdict | Grade]
 
-# A report lists so many disagreements.
-WORST_DISAGREEMENTS = 10
 # An agreement on fewer labels is noise.
 FEWEST_LABELS = 5
-# From this value on, a verdict or a label is on the side of "met".
-MET_THRESHOLD = 0.5
 WORST_COLUMNS = [
     "task", "response", "criterion", "text", "judge", "status", "p", "human", "reason", "prompt", "answer",
 ]  # fmt: skip
@@ -56,8 +46,15 @@ def judge_beside_people(
     is_other = (frame["judge"] == "code") | frame["judge"].str.startswith("human")
     frame = frame[~is_other].reset_index(drop=True)
     if not frame["human"].notna().any():
+        # The ids of the first label and of the first verdict, to compare by eye.
+        first = ", ".join(
+            f"the first {name} is of {' / '.join(rows[IDS].iloc[0])}"
+            if len(rows)
+            else f"there is no {name}"
+            for name, rows in (("label", labels_of(labels)), ("verdict", frame))
+        )
         raise DataError(
-            f"no label belongs to a verdict of the judge; {_first_pair(labels, frame)}",
+            f"no label belongs to a verdict of the judge; {first}",
             where="labels",
             fix="label the answers that were judged; task, answer and criterion ids must be equal",
         )
@@ -66,16 +63,6 @@ def judge_beside_people(
         is_met = met_of(frame[source])
         frame[column] = is_met.where(~is_negative, 1 - is_met)
     return frame
-
-
-def _first_pair(labels: PeopleLabels, frame: pd.DataFrame) -> str:
-    """The ids of the first label and of the first verdict, to compare by eye."""
-    return ", ".join(
-        f"the first {name} is of {' / '.join(rows[IDS].iloc[0])}"
-        if len(rows)
-        else f"there is no {name}"
-        for name, rows in (("label", labels_of(labels)), ("verdict", frame))
-    )
 
 
 @dataclass(frozen=True)
@@ -97,7 +84,7 @@ class AgreementReport:
     @property
     def worst(self) -> pd.DataFrame:
         """The ten disagreements on which the judge is surest."""
-        return self.disagreements.head(WORST_DISAGREEMENTS)
+        return self.disagreements.head(10)
 
     @property
     def estimate(self) -> Estimate:
@@ -111,7 +98,7 @@ class AgreementReport:
             kappa=rows["kappa"].map(str), accuracy=rows["accuracy"].map(str)
         )
 
-    def plot(self, *, most: int = 20) -> Figure:
+    def plot(self, *, most: int = 20) -> plots.Figure:
         """A forest: accuracy per criterion, those with most labels first."""
         rows = self.criteria[self.criteria["n"] >= FEWEST_LABELS].head(most)
         names = rows["criterion"] + ": " + rows["text"]
@@ -150,9 +137,11 @@ class AgreementReport:
     def _repr_html_(self) -> str:
         measures = Results(self.overall.measures())._repr_html_()
         note = html.escape(f"{self.note} {self.overall.note}")
-        criteria = self.table().to_html(index=False)
         worst = self.worst.to_html(index=False, na_rep="")
-        return f"{measures}<p>{note}</p>{criteria}<p>The worst disagreements:</p>{worst}"
+        return (
+            f"{measures}<p>{note}</p>{self.table().to_html(index=False)}"
+            f"<p>The worst disagreements:</p>{worst}"
+        )
 
 
 def agreement_report(
@@ -176,27 +165,22 @@ def agreement_report(
     rows = rows[rows["human"].notna()]
     groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
     criteria = [_criterion_row(*names, rows=part) for names, part in groups]
+    # The surest disagreement first; of equally sure ones, the heaviest first.
+    wrong = (
+        # A judge that gives no probability counts as sure.
+        rows.assign(sure=rows["confidence"].fillna(1), heavy=rows["weight"].abs())
+        .query("correct == 0")
+        .sort_values(["sure", "heavy"], ascending=False, kind="stable")
+    )
     return AgreementReport(
         overall=_judge_agreement(rows),
         criteria=pd.DataFrame(criteria).sort_values(
             "n", ascending=False, kind="stable", ignore_index=True
         ),
-        disagreements=_disagreements(rows),
+        # Tasks without their answers have no such column.
+        disagreements=wrong.reindex(columns=WORST_COLUMNS).reset_index(drop=True),
         unknown=int(rows["value"].isna().sum()),
     )
-
-
-def _disagreements(rows: pd.DataFrame) -> pd.DataFrame:
-    """The disagreements, the surest first; of equally sure ones, the heaviest first."""
-    # A judge that gives no probability counts as sure.
-    rows = rows.assign(
-        sure=rows["confidence"].fillna(1), heavy=rows["weight"].abs()
-    )
-    wrong = rows[rows["correct"] == 0].sort_values(
-        ["sure", "heavy"], ascending=False, kind="stable"
-    )
-    # Tasks without their answers have no such column.
-    return wrong.reindex(columns=WORST_COLUMNS).reset_index(drop=True)
 
 
 def _judge_agreement(rows: pd.DataFrame) -> Agreement:
@@ -204,7 +188,8 @@ def _judge_agreement(rows: pd.DataFrame) -> Agreement:
         rows["value"],
         rows["human"],
         cluster=rows["group"],
-        threshold=MET_THRESHOLD,
+        # From this value on, a verdict or a label is on the side of "met".
+        threshold=0.5,
     )
 
 
@@ -253,7 +238,26 @@ def rate(
         others = judge_beside_people(tasks, labels, other)
         for name, estimate in _pass_rates(others, design).items():
             rates[f"other: {name}"] = estimate
-        rates["difference"] = _rate_difference(rows, others)
+        ids = ["task", "response"]
+        if not rows[ids].merge(others[ids]).empty:
+            raise DataError(
+                "an answer id is in both sets of verdicts, so its labels fit both",
+                where="rate(other=)",
+                fix="give the other policy's answers ids of their own",
+            )
+        both = pd.concat(
+            [rows.assign(policy="this"), others.assign(policy="other")],
+            ignore_index=True,
+        )
+        # The pass rate of one policy less that of the other, paired by prompt.
+        rates["difference"] = stats.policy_difference(
+            both["credit"],
+            both["due"],
+            both["policy"],
+            new="this",
+            old="other",
+            cluster=both["group"],
+        )
     return rates
 
 
@@ -274,27 +278,4 @@ def _pass_rates(rows: pd.DataFrame, design: str) -> Results:
             "judge alone": stats.mean(rated["credit"], cluster=rated["group"]),
             "labels alone": stats.mean(rows["due"], cluster=rows["group"]),
         }
-    )
-
-
-def _rate_difference(rows: pd.DataFrame, others: pd.DataFrame) -> Estimate:
-    """The pass rate of one policy less that of the other, paired by prompt."""
-    ids = ["task", "response"]
-    if not rows[ids].merge(others[ids]).empty:
-        raise DataError(
-            "an answer id is in both sets of verdicts, so its labels fit both",
-            where="rate(other=)",
-            fix="give the other policy's answers ids of their own",
-        )
-    both = pd.concat(
-        [rows.assign(policy="this"), others.assign(policy="other")],
-        ignore_index=True,
-    )
-    return stats.policy_difference(
-        both["credit"],
-        both["due"],
-        both["policy"],
-        new="this",
-        old="other",
-        cluster=both["group"],
     )

@@ -24,10 +24,6 @@ ID_COLUMNS = ["task_id", "response_id", "criterion_id"]
 QUESTION_COLUMNS = [
     *ID_COLUMNS, "criterion", "levels", "points", "prompt", "response",
 ]  # fmt: skip
-# A spreadsheet takes a cell that begins like this for a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-# A corrected rate needs labels on five prompts.
-MIN_PROMPTS = 5
 
 
 def label_questions(tasks: TaskSet) -> pd.DataFrame:
@@ -73,33 +69,19 @@ def label(
             where="label",
             fix="give answers to tasks whose criteria a judge decides, and n of 1 or more",
         )
-    draw = _draw_prompts if whole else _draw_rows
-    rows, inclusion = draw(rows, n, random.Random(seed))
-    frame = rows.assign(inclusion=inclusion, rater="", label="")
-    frame = frame.reset_index(drop=True)
+    units, size = rows.index, n
+    if whole:
+        units = pd.Index(rows["task_id"])
+        # A corrected rate needs labels on five prompts.
+        size = max(5, math.ceil(n * units.nunique() / len(rows)))
+    pool = list(units.unique())
+    sample = random.Random(seed).sample(pool, min(size, len(pool)))
+    # In the file's order, so that answers to one prompt are read together.
+    frame = rows[units.isin(sample)].reset_index(drop=True)
+    frame = frame.assign(inclusion=len(sample) / len(pool), rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.
     is_empty = (frame[["levels", "points"]] == "").all()
     return frame.drop(columns=is_empty.index[is_empty])
-
-
-def _draw_rows(
-    rows: pd.DataFrame, n: int, rng: random.Random
-) -> tuple[pd.DataFrame, float]:
-    """n rows, and the probability of a row to be drawn."""
-    n = min(n, len(rows))
-    # In the file's order, so that answers to one prompt are read together.
-    places = sorted(rng.sample(range(len(rows)), n))
-    return rows.iloc[places], n / len(rows)
-
-
-def _draw_prompts(
-    rows: pd.DataFrame, n: int, rng: random.Random
-) -> tuple[pd.DataFrame, float]:
-    """All rows of some prompts, about n, and the probability of a prompt to be drawn."""
-    prompts = list(rows["task_id"].unique())
-    size = max(MIN_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
-    sample = set(rng.sample(prompts, min(size, len(prompts))))
-    return rows[rows["task_id"].isin(sample)], len(sample) / len(prompts)
 
 
 def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
@@ -121,13 +103,10 @@ def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
 def labels_as_csv(frame: pd.DataFrame) -> str:
     """Rows to label as the text of a CSV file that no spreadsheet runs."""
 
-    def without_formula(cell: object) -> object:
-        # An answer such as =HYPERLINK(...) would run when a rater opens the file.
-        if isinstance(cell, str) and cell.startswith(FORMULA_STARTS):
-            return f"'{cell}"
-        return cell
-
-    return str(frame.map(without_formula).to_csv(index=False))
+    # A spreadsheet takes such a cell for a formula: an answer such as =HYPERLINK(...) would run
+    # when a rater opens the file.
+    safe = frame.replace(r"^([=+@\t\r-])", r"'\1", regex=True)
+    return str(safe.to_csv(index=False))
 
 
 def label_rows(

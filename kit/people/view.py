@@ -31,8 +31,7 @@ def view(
     """
     import jinja2
 
-    rows = list(verdicts)
-    data = _page_data(rows, tasks, tasks if labels is None else labels)
+    data = _page_data(list(verdicts), tasks, tasks if labels is None else labels)
     if not data["answers"]:
         raise DataError("there is no verdict to show", where="view")
     # In a script element only "<" can end the data.
@@ -50,7 +49,18 @@ def _page_data(
     """Tasks with their criteria, and answers whose verdicts name a criterion by its place."""
     # Verdicts do not hold the score of their answer; only grades do.
     grades = {g.answer_ids: g for g in decisions if isinstance(g, Grade)}
-    rows = _page_rows(decisions, tasks, labels)
+    verdicts = table(verdicts_of(decisions), human=labels, tasks=tasks)
+    if absent := set(verdicts.loc[verdicts["prompt"].isna(), "task"]):
+        raise DataError(
+            f"there is no task {min(absent)!r}",
+            where="view(tasks=)",
+            fix="give the judged tasks",
+        )
+    # A verifier grades an answer without a verdict on any criterion.
+    bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
+    rows: list[dict[str, Any]] = plain(
+        verdicts.to_dict("records") + table(bare, tasks=tasks).to_dict("records")
+    )
     page_tasks: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
     for task_id, of_task in group((row["task"], row) for row in rows).items():
@@ -64,8 +74,26 @@ def _page_data(
             if "criterion" in row
         }
         for name, part in group((row["response"], row) for row in of_task).items():
-            answer = _answer_data(part, [*criteria], grades.get((task_id, name)))
-            answers.append({"task": len(page_tasks), "id": name, **answer})
+            grade = grades.get((task_id, name))
+            answers.append(
+                {
+                    "task": len(page_tasks),
+                    "id": name,
+                    "score": grade.score if grade else None,
+                    "parts": grade.parts if grade else {},
+                    "text": part[0]["answer"],
+                    "source": part[0]["source"],
+                    "verdicts": [
+                        {
+                            **{field: row[field] for field in VERDICT_FIELDS},
+                            "criterion": [*criteria].index(row["criterion"]),
+                            "reason": row["reason"] or "",
+                        }
+                        for row in part
+                        if "criterion" in row
+                    ],
+                }
+            )
         page_tasks.append(
             {
                 "id": task_id,
@@ -74,42 +102,3 @@ def _page_data(
             }
         )
     return {"tasks": page_tasks, "answers": answers, "graded": bool(grades)}
-
-
-def _page_rows(
-    decisions: list[Verdict | Grade], tasks: TaskSet, labels: PeopleLabels
-) -> list[dict[str, Any]]:
-    """A row for each verdict, and for each grade without verdicts."""
-    verdicts = table(verdicts_of(decisions), human=labels, tasks=tasks)
-    if absent := set(verdicts.loc[verdicts["prompt"].isna(), "task"]):
-        raise DataError(
-            f"there is no task {min(absent)!r}",
-            where="view(tasks=)",
-            fix="give the judged tasks",
-        )
-    # A verifier grades an answer without a verdict on any criterion.
-    bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
-    rows: list[dict[str, Any]] = plain(
-        verdicts.to_dict("records") + table(bare, tasks=tasks).to_dict("records")
-    )
-    return rows
-
-
-def _answer_data(
-    rows: list[dict[str, Any]], criteria: list[str], grade: Grade | None
-) -> dict[str, Any]:
-    """One answer with its verdicts. rows : of its verdicts, or one row of its grade."""
-    verdicts = []
-    for row in rows:
-        if "criterion" in row:
-            verdict = {name: row[name] for name in VERDICT_FIELDS}
-            verdict["criterion"] = criteria.index(row["criterion"])
-            verdict["reason"] = row["reason"] or ""
-            verdicts.append(verdict)
-    return {
-        "score": grade.score if grade else None,
-        "parts": grade.parts if grade else {},
-        "text": rows[0]["answer"],
-        "source": rows[0]["source"],
-        "verdicts": verdicts,
-    }

@@ -48,11 +48,9 @@ def _interact(draw: Callable[..., object], controls: Controls) -> Any:
     import ipywidgets as w
     from IPython import display
 
-    # IPython's own function has no types
-    show_output: Callable[[object], object] = display.display
     widgets = {name: _make_widget(name, c) for name, c in controls.items()}
     out = w.interactive_output(
-        lambda **values: show_output(draw(**values)), widgets
+        lambda **values: display.display(draw(**values)), widgets
     )
     # controls wrap onto new lines on a phone
     row = w.HBox(list(widgets.values()), layout=w.Layout(flex_flow="row wrap"))
@@ -78,17 +76,19 @@ def _explore_tasks(tasks: Any) -> Any:
     def draw(task: str, words: str) -> Html:
         hits = []
         for t in tasks.tasks:
-            texts = [t.prompt, *(c.text for c in t.criteria)]
-            if words.lower() in " ".join(texts).lower():
+            text = " ".join([t.prompt, *(c.text for c in t.criteria)])
+            if words.lower() in text.lower():
                 hits.append(t.id)
         first = html.escape(", ".join(hits[:12]))
         count = f"<p>{len(hits)} of {len(names)} tasks hold the words: {first}</p>"
         # The page never shows another task than the menu.
         if task not in hits:
             return Html(count + "<p>The task in the menu is not one of them.</p>")
-        chosen = tasks.tasks[names.index(task)]
         answers = [r for r in tasks.responses if r.task_id == task]
-        return Html(count + side_by_side(chosen, answers, tasks.verdicts).text)
+        table = side_by_side(
+            tasks.tasks[names.index(task)], answers, tasks.verdicts
+        )
+        return Html(count + table.text)
 
     return _interact(draw, {"task": {"options": names}, "words": {"value": ""}})
 
@@ -133,8 +133,11 @@ def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
         series = {k: [r.get(k) for r in rows] for k in ("step", column)}
         return lines(series, "step", title=f"{column}, {len(rows)} steps", smooth=5)
 
-    clock = {"interval": int(1000 * seconds)}
-    return _interact(draw, {"column": {"options": names}, "clock": clock})
+    controls = {
+        "column": {"options": names},
+        "clock": {"interval": int(1000 * seconds)},
+    }
+    return _interact(draw, controls)
 
 
 EXPLORERS: dict[str, Callable[..., Any]] = {
