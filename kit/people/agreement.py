@@ -58,10 +58,9 @@ def judge_beside_people(
             where="labels",
             fix="label the answers that were judged; task, answer and criterion ids must be equal",
         )
-    is_negative = frame["weight"] < 0
     for column, source in (("credit", "value"), ("due", "human")):
         is_met = met_of(frame[source])
-        frame[column] = is_met.where(~is_negative, 1 - is_met)
+        frame[column] = is_met.mask(frame["weight"] < 0, 1 - is_met)
     return frame
 
 
@@ -129,9 +128,11 @@ class AgreementReport:
                 for name in ("prompt", "answer", "reason")
                 if row[name]
             ]
-            head = f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}"
-            about = f"  the judge says {row['status']}, people {row['human']:g} (1 is met)"
-            blocks.append("\n".join([head, about, *texts]))
+            head = (
+                f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}\n"
+                f"  the judge says {row['status']}, people {row['human']:g} (1 is met)"
+            )
+            blocks.append("\n".join([head, *texts]))
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:

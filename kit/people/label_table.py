@@ -33,8 +33,14 @@ def label_questions(tasks: TaskSet) -> pd.DataFrame:
         criteria = [c for c in leaves(task.criteria) if not c.by_code]
         for response, c in product(tasks.answers(task.id), criteria):
             levels = json.dumps(c.levels) if c.levels else ""
-            about = (c.text, levels, c.points or "", task.conversation)
-            rows.append((*response.ids, c.id, *about, response.text))
+            about = (
+                c.text,
+                levels,
+                c.points or "",
+                task.conversation,
+                response.text,
+            )
+            rows.append((*response.ids, c.id, *about))
     return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
 
 

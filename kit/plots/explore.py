@@ -49,8 +49,10 @@ def _interact(draw: Callable[..., object], controls: Controls) -> Any:
     from IPython import display
 
     widgets = {name: _make_widget(name, c) for name, c in controls.items()}
+    # IPython's own function has no types
+    show_output: Callable[[object], object] = display.display
     out = w.interactive_output(
-        lambda **values: display.display(draw(**values)), widgets
+        lambda **values: show_output(draw(**values)), widgets
     )
     # controls wrap onto new lines on a phone
     row = w.HBox(list(widgets.values()), layout=w.Layout(flex_flow="row wrap"))
@@ -79,8 +81,10 @@ def _explore_tasks(tasks: Any) -> Any:
             text = " ".join([t.prompt, *(c.text for c in t.criteria)])
             if words.lower() in text.lower():
                 hits.append(t.id)
-        first = html.escape(", ".join(hits[:12]))
-        count = f"<p>{len(hits)} of {len(names)} tasks hold the words: {first}</p>"
+        count = (
+            f"<p>{len(hits)} of {len(names)} tasks hold the words: "
+            f"{html.escape(', '.join(hits[:12]))}</p>"
+        )
         # The page never shows another task than the menu.
         if task not in hits:
             return Html(count + "<p>The task in the menu is not one of them.</p>")
@@ -133,11 +137,13 @@ def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
         series = {k: [r.get(k) for r in rows] for k in ("step", column)}
         return lines(series, "step", title=f"{column}, {len(rows)} steps", smooth=5)
 
-    controls = {
-        "column": {"options": names},
-        "clock": {"interval": int(1000 * seconds)},
-    }
-    return _interact(draw, controls)
+    return _interact(
+        draw,
+        {
+            "column": {"options": names},
+            "clock": {"interval": int(1000 * seconds)},
+        },
+    )
 
 
 EXPLORERS: dict[str, Callable[..., Any]] = {

@@ -206,8 +206,7 @@ def bars(
     table = pd.DataFrame(parts, index=list(values), dtype=object)
     if order:
         length = table.apply(pd.to_numeric).sum(axis=1)
-        length = length.sort_values(ascending=False, kind="stable")
-        table = table.loc[length.index]
+        table = table.loc[length.sort_values(ascending=False, kind="stable").index]
     table = table.where(table.notna(), None)
     fig, labels = Figure(), _axis_labels(table.index)
     for part, lengths in table.items():
@@ -453,8 +452,7 @@ def reliability_figure(
 
 def _bin_text(b: Any) -> str:
     limits = "" if math.isnan(b.low) else f" [{b.low:.2f}, {b.high:.2f}]"
-    place = f"{b.lower:.2f} to {b.upper:.2f}"
-    return f"{place}: {b.accuracy:.3f}{limits}, n={b.n:.0f}"
+    return f"{b.lower:.2f} to {b.upper:.2f}: {b.accuracy:.3f}{limits}, n={b.n:.0f}"
 
 
 def plot(result: object, **options: Any) -> Figure:

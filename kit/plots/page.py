@@ -79,7 +79,6 @@ def _make_block(block: object) -> dict[str, Any]:
 def _to_html(thing: object) -> str:
     """HTML of a figure with its numbers, of a DataFrame, or of what a notebook would show."""
     if isinstance(thing, pd.DataFrame):
-        texts = thing.select_dtypes(exclude="number").columns
         # pandas escapes every cell by default, so a model's text stays text.
         return thing.to_html(
             border=0,
@@ -87,7 +86,9 @@ def _to_html(thing: object) -> str:
             float_format="{:.3f}".format,
             index=thing.index.name is not None,
             # Without a formatter of its own, pandas writes a line break as two letters.
-            formatters=dict.fromkeys(texts, _cell_text),
+            formatters=dict.fromkeys(
+                thing.select_dtypes(exclude="number").columns, _cell_text
+            ),
         )
     if hasattr(thing, "to_plotly_json"):
         return _figure_html(thing)

@@ -60,21 +60,22 @@ def overview(runs: Runs = None) -> pd.DataFrame:
     """
     runs = pairs(runs)
     setting = differences(runs)
-    rows = [
-        {
-            "run": folder.name,
-            "notebook": run.notebook,
-            "setting": setting[folder],
-            "profile": run.profile,
-            "seed": run.seed,
-            "status": run.status,
-            "seconds": run.seconds,
-            "GiB": run.meta.get("memory"),
-            **{name: m.value for name, m in metrics_of(run).items()},
-        }
-        for folder, run in runs
-    ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {
+                "run": folder.name,
+                "notebook": run.notebook,
+                "setting": setting[folder],
+                "profile": run.profile,
+                "seed": run.seed,
+                "status": run.status,
+                "seconds": run.seconds,
+                "GiB": run.meta.get("memory"),
+                **{name: m.value for name, m in metrics_of(run).items()},
+            }
+            for folder, run in runs
+        ]
+    )
 
 
 def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
@@ -114,10 +115,8 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     The column `estimate` holds the Estimate. One seed says nothing about others and has no row.
     """
     rows = []
-    groups = metric_rows(pairs(runs), contains).groupby(
-        ["notebook", "metric", "seedless"]
-    )
-    for names, group in groups:
+    metrics = metric_rows(pairs(runs), contains)
+    for names, group in metrics.groupby(["notebook", "metric", "seedless"]):
         # The same seed twice, under other code say, is no new draw: the later one counts.
         group = group.drop_duplicates("seed", keep="last")
         if len(group) < 2:

@@ -124,15 +124,6 @@ def _run_kernel(plan: folders.Plan, folder: Path, log: TextIO, echo: Echo) -> No
     import papermill.engines
     from traitlets.config import Config
 
-    environment = {
-        **os.environ,
-        "KIT_RUN_DIR": str(folder),
-        "KIT_HEADLESS": "1",
-        "KIT_PROFILE": plan.profile.name,
-        # The default renderer would store plotly.js, megabytes, in the notebook.
-        "PLOTLY_RENDERER": "plotly_mimetype",
-        "PYTHONUNBUFFERED": "1",
-    }
     kernel_echo = KernelEcho(plan.book, log, echo)
 
     # papermill's own engine passes no environment on.
@@ -159,7 +150,18 @@ def _run_kernel(plan: folders.Plan, folder: Path, log: TextIO, echo: Echo) -> No
                     config=Config({"KernelManager": manager}),
                 )
                 client.execute(
-                    env=environment, cwd=str(folder), stdout=log, stderr=log
+                    env={
+                        **os.environ,
+                        "KIT_RUN_DIR": str(folder),
+                        "KIT_HEADLESS": "1",
+                        "KIT_PROFILE": plan.profile.name,
+                        # The default renderer would store plotly.js, megabytes, in the notebook.
+                        "PLOTLY_RENDERER": "plotly_mimetype",
+                        "PYTHONUNBUFFERED": "1",
+                    },
+                    cwd=str(folder),
+                    stdout=log,
+                    stderr=log,
                 )
 
     papermill.engines.papermill_engines.register("kit", KitEngine)
@@ -203,9 +205,8 @@ class KernelEcho:
         # papermill's own cell of parameters is none of the notebook's
         elif "injected-parameters" not in cell["metadata"].get("tags", ()):
             self.number += 1
-            place = f"cell {self.number} of {self.n_cells}"
-            seconds = time.monotonic() - self.begin
-            self.echo(f"  [{seconds:5.0f} s] {place}: {self.title}")
+            place = f"cell {self.number} of {self.n_cells}: {self.title}"
+            self.echo(f"  [{time.monotonic() - self.begin:5.0f} s] {place}")
 
     def write(self, text: str) -> None:
         """Log a text of the kernel's stderr."""
@@ -224,8 +225,6 @@ def _end_with_parent() -> None:
     """Stop this process when the sweep that started it is gone. A sweep killed with -9 tells nobody."""
     # Taken out: what this process starts has another parent to watch.
     parent = int(os.environ.pop(PARENT, "0"))
-    if not parent:
-        return
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -236,7 +235,8 @@ def _end_with_parent() -> None:
         time.sleep(20)
         os._exit(130)  # the kernel notices within a second and ends as well
 
-    threading.Thread(target=watch, daemon=True).start()
+    if parent:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def cells_of(
@@ -248,8 +248,10 @@ def cells_of(
     [{'seed': 0, 'steps': 5}, {'seed': 1, 'steps': 5}]
     """
     if isinstance(source, Mapping):
-        combinations = itertools.product(*source.values())
-        return [dict(zip(source, values, strict=True)) for values in combinations]
+        return [
+            dict(zip(source, values, strict=True))
+            for values in itertools.product(*source.values())
+        ]
     return [row for _, row in read_rows(source)]
 
 
@@ -283,8 +285,9 @@ def sweep(
                 *(f"--set={k}={json.dumps(v)}" for k, v in plan.values.items()),
             ]
     if len(commands) < len(plans):
-        finished = len(plans) - len(commands)
-        echo(f"{finished} of {len(plans)} cells are finished already")
+        echo(
+            f"{len(plans) - len(commands)} of {len(plans)} cells are finished already"
+        )
     ends = _on_ray(commands, address) if address else _processes(commands, jobs)
     begin = time.monotonic()
     for number, (index, code) in enumerate(ends, 1):
@@ -350,9 +353,8 @@ def _on_ray(
 
     def execute(index: int, command: list[str]) -> tuple[int, int]:
         env = {**os.environ, PARENT: str(os.getpid())}
-        return index, subprocess.run(
-            command, capture_output=True, env=env
-        ).returncode
+        done = subprocess.run(command, capture_output=True, env=env)
+        return index, done.returncode
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     # A worker that died (a lost machine) is tried three times more by Ray itself.

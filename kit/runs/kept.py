@@ -35,12 +35,14 @@ class Metric:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Metric:
         """A metric as run.json holds it."""
-        texts = {name: row.get(name) or "" for name in ("caption", "sentence")}
         estimate = None
         if "low" in row:
             # JSON has no NaN: an unknown number, like a field that an older kit lacks, is the default.
-            names = [f.name for f in fields(Estimate)]
-            parts = {n: row[n] for n in names if row.get(n) is not None}
+            parts = {
+                f.name: row[f.name]
+                for f in fields(Estimate)
+                if row.get(f.name) is not None
+            }
             # It has no infinity either: None is a side without a bound.
             low, high = parts.get("bounds", (None, None))
             parts["bounds"] = (
@@ -48,7 +50,12 @@ class Metric:
                 math.inf if high is None else high,
             )
             estimate = Estimate(**{"value": math.nan, **parts})
-        return cls(value=row.get("value"), estimate=estimate, **texts)
+        return cls(
+            value=row.get("value"),
+            estimate=estimate,
+            caption=row.get("caption") or "",
+            sentence=row.get("sentence") or "",
+        )
 
     def row(self) -> dict[str, Any]:
         """The metric as run.json holds it."""

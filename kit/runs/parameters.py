@@ -20,15 +20,9 @@ from ..judging import judge_of
 from ..system import paths
 from ..system.settings import check_names, nearest
 
-# Literals only: a sweep reads the parameters of a notebook without running its code.
-TYPES = (bool, int, float, str, list, dict)
-# A text parameter is a path where its name is one of PATHS or ends in a suffix.
-PATHS = ("rubrics", "answers")
-SUFFIXES = ("_file", "_dir")
 RANGE = re.compile(
     r"\bin ([\[(])(-?[\d.]+), (-?[\d.]+)([\])])|\bat least (-?[\d.]+)"
 )
-CHOICES = re.compile(r"\bone of: ([^;]+)")
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -58,7 +52,7 @@ class Parameter(msgspec.Struct, frozen=True):
     @property
     def choices(self) -> list[str]:
         """The values that the comment lists; empty where it lists none."""
-        listed = CHOICES.search(self.meaning)
+        listed = re.search(r"\bone of: ([^;]+)", self.meaning)
         return listed[1].split(", ") if listed else []
 
 
@@ -103,16 +97,17 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 with suppress(ValueError):
                     default = ast.literal_eval(value)
+        # Literals only: a sweep reads the parameters of a notebook without running its code.
         # None has no type that a value could be checked against.
-        if type(default) not in TYPES:
+        if type(default) not in (bool, int, float, str, list, dict):
             raise DataError(
                 f"this line declares no parameter: {ast.unparse(line)}",
                 where=where,
                 fix="write `name = literal`; 0 or an empty text stand for nothing",
             )
         last_line = lines[(line.end_lineno or line.lineno) - 1]
-        comment = last_line[line.end_col_offset :].decode()
-        out[name] = Parameter(name, default, comment.strip(" #;"))
+        meaning = last_line[line.end_col_offset :].decode().strip(" #;")
+        out[name] = Parameter(name, default, meaning)
     return out
 
 
@@ -148,7 +143,7 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
             ) from None
         if not (out[name] and isinstance(out[name], str)):
             continue
-        if name in PATHS or name.endswith(SUFFIXES):
+        if name in ("rubrics", "answers") or name.endswith(("_file", "_dir")):
             # A colon: an address such as hf://, which is not a path.
             if ":" not in out[name]:
                 out[name] = str(_existing(name, out[name]))

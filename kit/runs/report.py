@@ -144,11 +144,9 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
 
 def _run_table(runs: Pairs, base: Path) -> plots.Html:
     """All runs, with links to the executed notebook and to pages that a run wrote."""
-    frame = overview(runs)[
-        ["run", "notebook", "setting", "status", "seconds", "GiB"]
-    ]
+    columns = ["run", "notebook", "setting", "status", "seconds", "GiB"]
     # Escaped here, because the links need a table that is not escaped.
-    frame = frame.fillna("").map(lambda value: html.escape(str(value)))
+    frame = overview(runs)[columns].fillna("").map(lambda v: html.escape(str(v)))
     links = []
     for folder, run in runs:
         # A notebook's training has its page one folder below.
@@ -168,8 +166,8 @@ def _details(runs: Pairs) -> Iterator[Any]:
     """Metrics, tables and figures of the newest run of each notebook."""
     setting = differences(runs)
     for folder, run in newest(runs).values():
-        title = f"{run.notebook} {setting[folder]}".strip()
-        yield plots.Html(f"<h2>{html.escape(title)}</h2>")
+        title = html.escape(f"{run.notebook} {setting[folder]}".strip())
+        yield plots.Html(f"<h2>{title}</h2>")
         if metrics := metrics_of(run):
             results = list(map(str, metrics.values()))
             yield pd.DataFrame({"metric": list(metrics), "result": results})

@@ -142,8 +142,10 @@ class Session:
         folders.save(self.folder, run)
 
     def __repr__(self) -> str:
-        names = ("python", "kit", "torch", "transformers", "trl")
-        versions = ", ".join(f"{k} {self._record.versions[k]}" for k in names)
+        versions = ", ".join(
+            f"{k} {self._record.versions[k]}"
+            for k in ("python", "kit", "torch", "transformers", "trl")
+        )
         return (
             f"run {self.folder.name}: profile {self.profile.name} ({self.profile.why})\n"
             f"{device.choose()}\n{versions}"
