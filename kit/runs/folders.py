@@ -20,7 +20,6 @@ import msgspec
 import psutil
 
 from .. import __version__
-from ..data.downloads import file_sha256
 from ..errors import DataError, KitError, MissingError
 from ..records import Run, fingerprint, from_json, to_json
 from ..records.tables import plain
@@ -88,7 +87,7 @@ def plan(
     for name, value in full.items():
         # A digest of the file that a parameter names: a changed file makes another run.
         if isinstance(value, str) and os.path.isfile(value):
-            files[name] = file_sha256(Path(value))
+            files[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()
     # Eight digits are enough for a folder of runs, and short enough to be typed.
     key = fingerprint([code, code_fingerprint(), chosen.name, full, files])
     return Plan(book, full, chosen, f"{book.stem}-{key[:8]}")
