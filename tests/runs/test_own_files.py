@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
+from pathlib import Path
 
 import pytest
 
 from kit import runs
 from kit.system import paths
+
+sys.path.append(str(Path(__file__).parents[1] / "judging"))
+from fake_server import FakeServer, chat
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +82,44 @@ def test_a_notebook_ends_with_files_of_ones_own(files, tmp_path, number, values,
     assert sum("Skipped" in text for text in texts) == skips
     names = [*record.metrics, *(result.get("name", "") for result in record.meta["results"])]
     assert not [n for n in names for a in absent if n.startswith(a)]
+
+
+def reply_of_own_judge(asked):
+    """Reasons as ever; one word says no to all, with a P(met) that tells the answers apart."""
+    if "Is the criterion met" not in asked.prompt:
+        return None
+    p = 0.45 if "polite" in asked.answer else 0.2
+    top = [{"token": w, "logprob": math.log(x)} for w, x in (("yes", p), ("no", 1 - p))]
+    body = chat("no")
+    body["choices"][0]["logprobs"] = {"content": [{"token": "no", "top_logprobs": top}]}
+    return body
+
+
+@pytest.mark.parametrize("prompts", [4, 40])
+def test_notebook_2_tunes_a_judge_for_labels_of_ones_own(tmp_path, monkeypatch, prompts):
+    if not any((paths.home() / "recorded").glob("*")):
+        pytest.skip("needs the download `recorded`")
+    rows = [
+        {
+            **{"task_id": f"q{i}", "prompt": f"Question {i}?", "response_id": f"q{i}{x}"},
+            **{"criterion_id": "c", "criterion": "Is polite.", "label": label},
+            "response": f"It is polite {i}." if label == "met" else f"Go away {i}.",
+        }
+        for i in range(prompts)
+        for x, label in (("a", "met"), ("b", "unmet"))
+    ]
+    write(tmp_path / "labels.jsonl", rows)
+    with FakeServer(reply_of_own_judge) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+        own = {"labels_file": str(tmp_path / "labels.jsonl"), "judge": "endpoint:fake"}
+        folder = runs.run("2", own, profile="test", out=tmp_path / "runs")
+    record = runs.load(folder)
+    assert record.status == "done", record.meta["error"]
+    judge = json.loads((folder / "judge.json").read_text("utf-8"))
+    assert judge["cutoff"]["endpoint"] == "fake" and 0.2 < judge["at"] <= 0.45
+    names = [*record.metrics, *(result.get("name", "") for result in record.meta["results"])]
+    assert any(n.startswith("gain on the sealed test") for n in names) == (prompts == 40)
 
 
 @pytest.mark.parametrize("number", ["2", "4"])
