@@ -54,6 +54,8 @@ def files(tmp_path_factory):
     chain = {"ladder_chain": {"0": {stage: whole[stage] for stage in ("start", "sft")}}}
     (folder / "chain.json").write_text(json.dumps(chain), "utf-8")
     (folder / "runs").mkdir()
+    rows = [f"{0.1 + 0.08 * (i % 11):.2f},{i % 3 % 2},g{i}" for i in range(60)]
+    (folder / "table.csv").write_text("\n".join(["p,met,group", *rows]), "utf-8")
     return folder
 
 
@@ -65,6 +67,7 @@ OWN = [
     ("1", {"rubrics": "rubrics.jsonl", "answers": "labelled.jsonl"}, 3, ["drafts"]),
     ("3", {"tasks_file": "by_code.jsonl"}, 4, ["stored", "hacks", "gain seen"]),
     ("3", {"tasks_file": "rubrics.jsonl"}, 4, ["stored", "hacks", "gain seen"]),
+    ("4", {"table_file": "table.csv"}, 0, []),
     ("5", {"runs_dir": "runs"}, 0, []),
     ("6", {"runs_file": "chain.json"}, 0, ["dpo"]),
 ]
