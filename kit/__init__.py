@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what editors see
 
     # From their modules: a room's function and its module may share a name.
     from .data.load import load, save
+    from .evaluation import answer, compare
     from .judging import Budget, Ledger, judge_of
     from .judging.runner import ajudge, estimate, judge
     from .people import agreement_report, label, rate
@@ -51,7 +52,7 @@ _ROOMS = {
     "tuning": "workbench audit",
     "people": "agreement_report rate label view",
     "rewards": "grade Composer trivial",
-    "evaluation": "",
+    "evaluation": "answer compare",
     "training": "train reward_function",
     "stats.calibration": "reliability ece sensitivity recalibrate risk_coverage",
     "checks": "stated_confidence",

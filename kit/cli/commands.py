@@ -197,25 +197,7 @@ def judge(
     if estimate:
         # An audit judges the plain answers as well; these verdicts are there already.
         measure = kit.tuning.estimate_audit if audit else kit.estimate
-        # All options, in the order of the signature, except the one that only estimates.
-        the_same = command_line(
-            "judge",
-            tasks,
-            answers,
-            judge=judge,
-            model=model,
-            base_url=base_url,
-            prompt=prompt,
-            set=set,
-            out=out,
-            ledger=ledger,
-            budget_usd=budget_usd,
-            budget_calls=budget_calls,
-            retry=retry,
-            reward=reward,
-            audit=audit,
-        )
-        return Output(data=measure(tasks=both, **asking), next=the_same)
+        return Output(data=measure(tasks=both, **asking), next_without="--estimate")
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     try:
         verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
@@ -243,6 +225,112 @@ def judge(
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
         next="read the causes above" if lost else view,
         code=5 if lost else 0,
+    )
+
+
+def answer(
+    tasks: str,
+    /,
+    *,
+    model: str,
+    base_url: str | None = None,
+    n: int = 1,
+    temperature: float | None = None,
+    max_tokens: int = 1000,
+    system: Path | None = None,
+    name: str | None = None,
+    seed: int = 0,
+    set: Values = None,
+    estimate: bool = False,
+    out: Path = Path("answers.jsonl"),
+    ledger: Path | None = None,
+    budget_usd: float | None = None,
+    budget_calls: int | None = None,
+) -> Output:
+    """Get answers to the prompts of a file from a model, and write them as JSONL.
+
+    What the ledger holds is not paid again: the same command goes on where it stopped.
+
+    tasks : a file with prompts
+    model : endpoint:MODEL, server:FILE.gguf, local, small, a folder or name of weights, a run, or a mapping as JSON
+    base_url : of an OpenAI-compatible server; the key comes from the environment
+    n : answers to each prompt
+    temperature : default 0 for one answer, 1 for several
+    max_tokens : of an answer
+    system : a file with the system text, in place of that of the prompts
+    name : what the answers say as their source (default: the model's name)
+    seed : of weights on this machine
+    set : another option of the endpoint, for example --set timeout=60
+    estimate : calls and cost, without asking
+    out : file of answers
+    ledger : stored answers (default: in the kit's cache)
+    budget_usd, budget_calls : stop before more is spent (exit code 4)
+    """
+    source = _asking(model, None, base_url, None, set)["judge"]
+    options: dict[str, Any] = {
+        "n": n,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "system": system and system.read_text("utf-8").strip(),
+        "seed": seed,
+        "ledger": ledger,
+    }
+    if estimate:
+        usage = kit.evaluation.estimate_answers(tasks, source, **options)
+        return Output(data=usage, next_without="--estimate")
+    budget = kit.Budget(calls=budget_calls, usd=budget_usd)
+    answers = kit.answer(tasks, source, **options, name=name, budget=budget)
+    kit.save(out, kit.data.TaskSet(tasks=[], responses=answers.responses))
+    number = len(answers.responses)
+    return Output(
+        text=f"{number} answers to {len(answers)} prompts: {out}",
+        data={"answers": number, "prompts": len(answers), "out": str(out)},
+        next=f"{command_line('judge', tasks, out)} --judge endpoint:MODEL --estimate",
+    )
+
+
+def compare(
+    tasks: str,
+    /,
+    *answers: str,
+    judge: str = "code",
+    base_url: str | None = None,
+    reward: str = "rubric",
+    ledger: Path | None = None,
+    budget_usd: float | None = None,
+    budget_calls: int | None = None,
+) -> Output:
+    """Compare models by the reward of their answers to the same prompts.
+
+    tasks, answers : a file with prompts, and a file of answers for each model; the first model is the one that the
+        others are compared with. One file, or none: the models are the sources of its answers
+    judge : code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
+    base_url : of the judge's server; the key comes from the environment
+    reward : how verdicts become scores: rubric, a preset or a YAML file
+    ledger : stored verdicts (default: in the kit's cache)
+    budget_usd, budget_calls : stop before more is spent (exit code 4)
+    """
+    asking = _asking(judge, None, base_url, ledger=ledger)
+    by_model = {Path(file).stem: file for file in answers}
+    source = _joined(tasks, answers[0] if len(answers) == 1 else None)
+    comparison = kit.compare(
+        source,
+        by_model if len(answers) > 1 else None,
+        **asking,
+        reward=reward,
+        budget=kit.Budget(calls=budget_calls, usd=budget_usd),
+    )
+    kinds = comparison.by_kind()
+    text = [comparison.table().to_string(index=False)]
+    if len(kinds) > 1:
+        text.append(kinds.to_string(index=False))
+    return Output(
+        text="\n\n".join([comparison.sentence, *text]),
+        data={
+            "sentence": comparison.sentence,
+            "models": comparison.table(),
+            "kinds": kinds,
+        },
     )
 
 
@@ -663,6 +751,7 @@ def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
 STEPS: dict[str, tuple[Command, ...]] = {
     "Start": (check, demo, fetch),
     "Inspect": (inspect,),
+    "Get answers, and compare models": (answer, compare),
     "Judge, and compare with people": (
         judge,
         tune,

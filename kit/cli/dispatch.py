@@ -5,10 +5,11 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import cyclopts
@@ -30,11 +31,15 @@ ARGUMENT = re.compile(
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """What a command gives: text for people (default: the data), data for --json, what to open or run
-    next, and the exit code."""
+    next, and the exit code.
+
+    next_without : an option; next comes the same command without it.
+    """
 
     text: str = ""
     data: Any = None
     next: str = ""
+    next_without: str = ""
     code: int = 0
 
 
@@ -148,6 +153,9 @@ def main(
         if not isinstance(result, tuple):
             return 0 if words else 2
         output, as_json = result
+        if option := output.next_without:
+            line = shlex.join(["kit", *(word for word in words if word != option)])
+            output = replace(output, next=line)
         if not is_beside:
             # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
             print(_text(output, as_json), flush=True)

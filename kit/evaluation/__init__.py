@@ -1,5 +1,6 @@
 """Evaluation of trained models: their answers to held-out prompts before and after, and what a run left behind."""
 
+from .answers import answer, estimate_answers
 from .heldout import (
     WHEN,
     Evaluation,
@@ -28,6 +29,7 @@ from .language_models import (
     truncate_at_eos,
     with_adapter,
 )
+from .model_comparison import ModelComparison, compare
 from .monitor import (
     ROLLOUTS,
     STEPS,
@@ -40,6 +42,7 @@ from .monitor import (
 )
 from .result import HELDOUT, MARK, METRICS, Result
 from .stored_runs import Stored, answers_of, store, stored
+from .weights import Weights, find_weights
 
 __all__ = [
     "HELDOUT",
@@ -54,15 +57,21 @@ __all__ = [
     "Evaluation",
     "Log",
     "LogprobRecorder",
+    "ModelComparison",
     "Result",
     "Stored",
+    "Weights",
+    "answer",
     "answers_of",
     "base",
     "by_kind",
+    "compare",
     "comparison",
     "complete_tokenizer",
     "eos_ids",
+    "estimate_answers",
     "failures",
+    "find_weights",
     "gain",
     "health",
     "known_scores",

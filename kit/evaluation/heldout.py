@@ -1,7 +1,5 @@
 """Held-out answers before and after: graded, stored, and compared prompt by prompt."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

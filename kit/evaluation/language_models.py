@@ -1,7 +1,5 @@
 """Language models by name, in 4 bits where wanted, and their answers to tasks, each with its probability."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -211,6 +209,7 @@ def sample(
     seed: int,
     template_options: Mapping[str, Any] = MappingProxyType({}),
     generate: Callable[..., list[list[int]]] | None = None,
+    progress: bool = True,
 ) -> list[Response]:
     """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
 
@@ -229,7 +228,8 @@ def sample(
     # the numbers of the training itself are left as they were
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
-        for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
+        starts = range(0, len(todo), BATCH)
+        for at in bar(starts, desc=f"answers, {name}", disable=not progress):
             batch, recorder = todo[at : at + BATCH], LogprobRecorder()
             prompts = [
                 prompt_ids(tokenizer, messages(task), template_options)

@@ -1,7 +1,5 @@
 """What a training writes while it runs: steps.jsonl, a step a line; rollouts.jsonl, an answer a line."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence

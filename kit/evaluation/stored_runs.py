@@ -21,18 +21,11 @@ from ..records.tables import plain
 from ..rewards import grade
 from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
-from ..system.device import choose
 from ..system.settings import nearest
 from .heldout import Evaluation
-from .language_models import (
-    TEMPLATE_OPTIONS,
-    base,
-    resolve,
-    sample,
-    tokenizer_of,
-    with_adapter,
-)
+from .language_models import sample
 from .result import Result
+from .weights import find_weights
 
 # config -> its file of runs, the key of its runs there, the file of its tasks
 STORED_RUNS = {
@@ -263,30 +256,16 @@ def answers_of(
 
     A model in 4 bits answers as it was trained, with its adapter beside the quantised weights.
     """
-    folder = Path(folder)
-    settings = Result.read(folder).settings
-    source, quantize = resolve(settings["model"]), settings["quantize"]
-    model = with_adapter(
-        base(
-            source,
-            choose(settings["dtype"]),
-            quantize=quantize,
-            adapter=settings["adapter"],
-        ),
-        folder / "adapter",
-    )
-    if quantize == "none":
-        model = model.merge_and_unload()
+    trained = find_weights(folder)
     return sample(
-        model,
-        tokenizer_of(source),
+        *trained.load(),
         tasks,
-        name=folder.name,
+        name=Path(folder).name,
         samples=1,
         temperature=temperature,
-        max_new_tokens=settings["max_answer_tokens"],
+        max_new_tokens=Result.read(folder).settings["max_answer_tokens"],
         seed=seed,
-        template_options=settings["options"].get(TEMPLATE_OPTIONS) or {},
+        template_options=trained.template_options,
     )
 
 

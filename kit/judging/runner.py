@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -351,22 +351,29 @@ class Runner:
         if not _leave_out_stored(judge, parts, verdicts):
             return
         self.raise_if_stopped()
-        leased = [] if self.dry else list(keys.values())
-        owner = f"{self.ledger.owner} {id(question)}"
-        # The lease outlives the slowest call; who holds it longer was killed.
-        while leased and not self.ledger.lease(leased, owner, judge.limit):
-            await asyncio.sleep(0.05)
-            self.raise_if_stopped()
-        try:
+        async with self.leased(list(keys.values()), judge.limit):
             # Looked up under the lease: nobody else can pay between this and the call.
             self._take_stored(question.task, keys, verdicts)
             left = _leave_out_stored(judge, parts, verdicts)
             await loop.every(
                 self.ask_and_store(judge, q, keys, verdicts) for q in left
             )
+
+    @contextlib.asynccontextmanager
+    async def leased(self, keys: list[str], seconds: float) -> AsyncIterator[None]:
+        """Nobody else pays for these keys meanwhile, in this process or another. seconds : of the slowest call."""
+        names = [] if self.dry else keys
+        # The list lives as long as the lease, so its id is nobody else's.
+        owner = f"{self.ledger.owner} {id(keys)}"
+        # The lease outlives the slowest call; who holds it longer was killed.
+        while names and not self.ledger.lease(names, owner, seconds):
+            await asyncio.sleep(0.05)
+            self.raise_if_stopped()
+        try:
+            yield
         finally:
-            if leased:
-                self.ledger.release(leased, owner)
+            if names:
+                self.ledger.release(names, owner)
 
     def _take_stored(self, task: Task, keys: KeyMap, verdicts: VerdictMap) -> None:
         """Take the verdicts of the ledger, under the ids of whoever asks now."""

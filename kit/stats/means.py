@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,8 @@ from .estimate import (
     estimate_from_influence,
     t_quantile,
 )
+
+Name = TypeVar("Name")
 
 
 def is_binary(x: Floats) -> bool:
@@ -259,8 +261,8 @@ def auroc(
 
 
 def simultaneous_intervals(
-    claims: Mapping[str, Estimate], level: float = 0.95
-) -> dict[str, Estimate]:
+    claims: Mapping[Name, Estimate], level: float = 0.95
+) -> dict[Name, Estimate]:
     """The same estimates with wider intervals that hold all at once (Bonferroni).
 
     In at most one of twenty such families does an interval miss its value.

@@ -1,7 +1,5 @@
 """A config file as a job: tasks, held-out tasks, judge, reward, stages with their settings."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which engine trains: unsloth, or transformers with peft. unsloth must be imported first of all."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -6,8 +6,6 @@ sees the prompt and itself. Every log-probability is the same number as in a pad
 gradient are skipped; in the mean entropy that TRL logs, they count as the mean of the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from random import Random

@@ -3,8 +3,6 @@
 GRPO compares the answers to one prompt. Where all of a group earn the same, nothing is learned from it.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

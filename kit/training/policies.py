@@ -1,7 +1,5 @@
 """The policy: a model that is ready to train, and what becomes of it: an adapter, a merged model, files on the hub."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Several processes that train one model, started by torchrun or accelerate. The first judges, evaluates and writes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What SFT and DPO learn from: rows of a file, exact checks that know the answer, or the model's own answers."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

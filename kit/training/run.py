@@ -1,7 +1,5 @@
 """`train`: the stages of a job, with an evaluation before and after each, and one page at the end."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

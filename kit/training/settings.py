@@ -4,8 +4,6 @@ A config names a preset (configs/presets.yaml). The profile of the machine sets 
 caller writes wins over both. The systems' own names are translated by configs/names.yaml.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence

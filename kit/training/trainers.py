@@ -1,7 +1,5 @@
 """TRL's own trainers under the kit's settings: GRPO on graded answers, SFT on good ones, DPO on pairs."""
 
-from __future__ import annotations
-
 import logging
 import math
 import random

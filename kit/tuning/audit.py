@@ -6,8 +6,6 @@ step is the credit that a worse answer still earns. Credit is "met", or "unmet" 
 negative. An unknown verdict pays nobody and is counted apart. Intervals are over tasks.
 """
 
-from __future__ import annotations
-
 import html
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence

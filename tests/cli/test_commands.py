@@ -456,6 +456,7 @@ LABELLED = DATA / "judge_labels.jsonl"
         (["judge", "tasks.jsonl", "answers.jsonl"], "--answers answers.jsonl"),
         (["judge", "tasks.jsonl", "answers.jsonl", "--out", "v 2.jsonl"], "'v 2.jsonl'"),
         (["judge", LABELLED, "--judge", "replay:small", "--set", "how=one", "--estimate"], "--set how=one"),
+        (["answer", "tasks.jsonl", "--model", "tiny-random", "--max-tokens", "4", "--estimate"], "--max-tokens 4"),
         (["tune", LABELLED, "--judge", "replay:small", "--out", "p.txt"], "--prompt p.txt"),
         (["agree", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "l1.csv,l2.csv"),
         (["rate", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "--verdicts v.jsonl"),

@@ -29,6 +29,7 @@ NEED_RECORDED = pytest.mark.skipif(
 SKIPPED = {
     "git clone": "needs the network",
     "make ": "installs packages or runs for minutes; the targets have tests of their own",
+    "endpoint:": "stands for a server of the reader; a test of `kit answer` and `kit compare` has one",
     "--set model=my-folder": "my-folder stands for a model of the reader",
     "kit train": "the config is read instead: training needs a download and minutes",
 }

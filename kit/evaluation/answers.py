@@ -1,0 +1,283 @@
+"""Answers of a model to tasks: from a server, a GGUF file, or weights; each is paid or sampled once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from ..data import TaskSet, TaskSource, tasks_of
+from ..errors import DataError
+from ..judging import Budget, Ledger, LLMJudge, Usage, judge_of, open_ledger
+from ..judging.factory import KINDS, split_spec
+from ..judging.ledger import short_hash
+from ..judging.loop import every, wait
+from ..judging.runner import Runner
+from ..records import Response, Task, canonical
+from ..system.progress import bar
+from ..system.settings import Count, NonNegative, make
+from .language_models import messages, sample
+from .weights import Weights, find_weights
+
+log = logging.getLogger(__name__)
+# Kinds of model that a server answers for; every other name is of weights.
+SERVED_KINDS = ("endpoint", "server", "small", "local")
+BATCH_SIZE = 8  # answers of local weights between two writes to the ledger
+ModelSource = str | Path | Mapping[str, Any]
+LedgerSource = Ledger | str | Path | bool | None
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How answers are drawn. seed : of weights on this machine."""
+
+    temperature: NonNegative
+    n: Count = 1
+    max_tokens: Count = 1000
+    seed: int = 0
+
+
+class AnswerPlan(NamedTuple):
+    """Who answers (an endpoint, or weights), and what: the ledger key, the task and the number of each answer."""
+
+    model: LLMJudge | Weights
+    sampling: Sampling
+    rows: list[tuple[str, Task, int]]
+
+
+def answer(
+    tasks: TaskSource,
+    model: ModelSource,
+    n: int = 1,
+    *,
+    temperature: float | None = None,
+    max_tokens: int = 1000,
+    system: str | None = None,
+    name: str | None = None,
+    seed: int = 0,
+    ledger: LedgerSource = None,
+    budget: Budget | None = None,
+    progress: bool = True,
+) -> TaskSet:
+    """Get n answers to each task from a model: the tasks, with these answers.
+
+    model : "endpoint:MODEL" or a mapping {"endpoint": MODEL, "base_url": URL, ...} with the options of an endpoint
+        judge; "server:FILE.gguf"; "small" and "local" (models for laptops); a Hugging Face name or folder; the folder
+        of a training.
+    temperature : default 0 for one answer and 1 for several. system : in place of the tasks' own system text.
+    name : what the answers' `source` says (default: the model's name). seed : of local weights.
+    ledger, budget : as in `kit.judge`. An answer that is stored is not paid again, and Ctrl-C loses nothing.
+
+    `truncated` says that an answer was cut; `meta` holds tokens_in, tokens_out, cost (US dollars, None where the price
+    is unknown), seconds and the thought that came before it. An answer that a provider refuses is missing, and a
+    warning counts such answers.
+    """
+    plan = plan_answers(
+        tasks,
+        model,
+        n,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        system=system,
+        seed=seed,
+    )
+    responses = []
+    with open_ledger(ledger) as store:
+        if isinstance(plan.model, Weights):
+            sample_missing(plan, plan.model, str(model), store, progress)
+            name = name or Path(str(model)).name
+        else:
+            runner = Runner(plan.model, store, budget, progress=progress)
+            wait(ask_missing(plan, runner), runner.stop)
+            name = name or plan.model.name
+        for key, task, k in plan.rows:
+            call = store.find_call(key)
+            if call is not None:
+                responses.append(response_of_call(call, task, k, name))
+    if lost := len(plan.rows) - len(responses):
+        log.warning("%d of %d answers are missing", lost, len(plan.rows))
+    return TaskSet(tasks=tasks_of(tasks), responses=responses)
+
+
+def estimate_answers(
+    tasks: TaskSource,
+    model: ModelSource,
+    n: int = 1,
+    *,
+    ledger: LedgerSource = None,
+    **options: Any,
+) -> Usage:
+    """Calls, tokens and US dollars that `answer` would take; options as there. Nothing is sent.
+
+    >>> tasks = [Task(id="t", prompt="Why is the sky blue?")]
+    >>> estimate_answers(tasks, "endpoint:gpt-4o-mini", n=2, ledger=False).calls
+    2
+    """
+    plan = plan_answers(tasks, model, n, **options)
+    if isinstance(plan.model, Weights):
+        return Usage()
+    runner = Runner(plan.model, ledger, dry=True)
+    with runner.opened_ledger:
+        wait(ask_missing(plan, runner), runner.stop)
+    return runner.usage
+
+
+def plan_answers(
+    tasks: TaskSource,
+    model: ModelSource,
+    n: int,
+    *,
+    temperature: float | None = None,
+    system: str | None = None,
+    **options: Any,
+) -> AnswerPlan:
+    """What is to be answered by whom; DataError for numbers that make no sense."""
+    if temperature is None:
+        temperature = float(n > 1)
+    if n > 1 and temperature == 0:
+        raise DataError(
+            "at temperature 0 all answers to a prompt are the same",
+            where="answer(n=, temperature=)",
+            fix="n=1, or a temperature above 0",
+        )
+    values = {"n": n, "temperature": temperature, **options}
+    sampling = make(Sampling, values, where="answer")
+    writer = find_writer(model, sampling) or find_weights(str(model))
+    identity = writer.identity
+    if isinstance(writer, Weights):
+        # What a server answers hangs on its own settings; here all of them are ours.
+        identity = [identity, msgspec.to_builtins(sampling)]
+    rows = []
+    for task in tasks_of(tasks):
+        if system is not None:
+            task = msgspec.structs.replace(task, system=system)
+        for k in range(n):
+            key = short_hash(["answer", identity, messages(task), k])
+            rows.append((key, task, k))
+    return AnswerPlan(writer, sampling, rows)
+
+
+def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
+    """The endpoint that writes the answers; None where the model is weights."""
+    kind = str(model).partition(":")[0]
+    if not isinstance(model, Mapping) and kind not in KINDS:
+        return None
+    kind, subject, options = split_spec(model, where="model")
+    if kind not in SERVED_KINDS:
+        raise DataError(
+            f"{kind!r} writes no answers",
+            where="model",
+            fix=f"one of {', '.join(SERVED_KINDS)}, or a name or folder of weights",
+        )
+    ours = {"how": "all", "extra": {}, "temperature": sampling.temperature}
+    ours["max_tokens"] = sampling.max_tokens
+    return cast(
+        LLMJudge, judge_of({kind: subject, **ours, **options}, where="model")
+    )
+
+
+async def ask_missing(plan: AnswerPlan, runner: Runner) -> None:
+    """Ask for the answers that the ledger has not; several at once. They are stored."""
+    queue: Iterator[tuple[str, Task, int]] = iter(plan.rows)
+
+    async def worker() -> None:
+        # The workers share this iterator.
+        for key, task, _ in queue:
+            if runner.ledger.find_call(key) is None:
+                async with runner.leased([key], runner.judge.limit):
+                    # Looked up under the lease: nobody else can pay between this and the call.
+                    if runner.ledger.find_call(key) is None:
+                        await pay_answer(runner, task, key)
+            progress_bar.update(1)
+
+    count = min(len(plan.rows), runner.judge.concurrency)
+    hidden = not runner.progress
+    with bar(
+        total=len(plan.rows), desc="answering", unit="answer", disable=hidden
+    ) as progress_bar:
+        await every(worker() for _ in range(count))
+
+
+async def pay_answer(runner: Runner, task: Task, key: str) -> None:
+    """Send one call, and store it before anybody reads it."""
+    writer = cast(LLMJudge, runner.judge)
+    runner.raise_if_stopped()
+    request, begin = writer.request(messages(task)), time.monotonic()
+    reply = await runner.send(writer, request)
+    if runner.dry:
+        return
+    if reply.failure and not (reply.is_cut and reply.text):
+        log.warning("no answer to task %s: %s", task.id, reply.reason)
+        return
+    about = {"truncated": reply.is_cut, "thought": reply.thought}
+    about["seconds"] = time.monotonic() - begin
+    settings = canonical({"judge": writer.identity, "answer": about})
+    call = runner.call_row(writer, request, reply)
+    runner.ledger.put([], {**call, "key": key, "settings": settings})
+
+
+def response_of_call(
+    call: Mapping[str, Any], task: Task, k: int, name: str
+) -> Response:
+    """The answer that a call of the ledger holds."""
+    about = json.loads(call["settings"])["answer"]
+    costs = {field: call[field] for field in ("tokens_in", "tokens_out", "cost")}
+    return Response(
+        task_id=task.id,
+        id=f"{task.id}-{name}-{k + 1}",
+        text=call["reply"],
+        source=name,
+        truncated=about.pop("truncated"),
+        meta={**costs, **about},
+    )
+
+
+def sample_missing(
+    plan: AnswerPlan, weights: Weights, model: str, ledger: Ledger, progress: bool
+) -> None:
+    """Sample the answers that the ledger has not, in batches; each batch is stored."""
+    sampling = plan.sampling
+    left = [row for row in plan.rows if ledger.find_call(row[0]) is None]
+    loaded = None
+    starts = range(0, len(left), BATCH_SIZE)
+    for start in bar(starts, desc="answering", unit="batch", disable=not progress):
+        loaded = loaded or weights.load()
+        batch, begin = left[start : start + BATCH_SIZE], time.monotonic()
+        responses = sample(
+            *loaded,
+            [task for _, task, _ in batch],
+            name="answer",
+            samples=1,
+            temperature=sampling.temperature,
+            max_new_tokens=sampling.max_tokens,
+            template_options=weights.template_options,
+            # Every batch has random numbers of its own, also after a restart.
+            seed=plan.rows.index(batch[0]) + sampling.seed,
+            progress=False,
+        )
+        seconds = (time.monotonic() - begin) / len(batch)
+        for (key, task, _), response in zip(batch, responses, strict=True):
+            about = {
+                "truncated": response.truncated,
+                "thought": "",
+                "seconds": seconds,
+            }
+            call = {
+                "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
+                "judge": model,
+                "model": model,
+                "created": time.time(),
+                "tokens_in": 0,
+                "tokens_out": 0,
+                "cost": 0.0,
+                "settings": canonical({"answer": about}),
+                "request": json.dumps(messages(task)),
+                "reply": response.text,
+                "key": key,
+            }
+            ledger.put([], call)

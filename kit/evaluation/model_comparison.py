@@ -1,0 +1,293 @@
+"""Answers of several models to the same prompts, graded by one judge and one reward, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..data import TaskSet, TaskSource, load, tasks_of
+from ..errors import DataError
+from ..judging import ajudge_pairs, wait
+from ..records import Response, Task
+from ..records.tables import table
+from ..rewards import Composer, RewardSource
+from ..stats import (
+    Estimate,
+    compare_to_baseline,
+    mean,
+    per_cluster,
+    simultaneous_intervals,
+)
+from .heldout import passes
+
+if TYPE_CHECKING:
+    from ..judging import Budget, JudgeSource, Ledger
+
+AnswerSource = TaskSet | Iterable[Response] | str | Path
+UNIT = (0.0, 1.0)
+SAME = 1e-9  # rewards that differ by less are equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelComparison:
+    """Models by the reward of their answers; differences are to the first model, paired by prompt.
+
+    answers : a DataFrame, one row an answer, as `kit.table` makes it of grades, with model, passed (1, 0 or NaN),
+        answer_cost (US dollars, NaN where the price is unknown) and seconds. verdicts : the same, one row a verdict.
+    """
+
+    answers: pd.DataFrame
+    verdicts: pd.DataFrame
+    reward_range: tuple[float, float]
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models, in the order in which they were given."""
+        return list(dict.fromkeys(self.answers["model"]))
+
+    @cached_property
+    def rewards_by_prompt(self) -> pd.DataFrame:
+        """The mean reward of each model's answers to a prompt: one row a task, one column a model."""
+        return self._by_prompt(self.answers)
+
+    @cached_property
+    def differences(self) -> dict[str, Estimate]:
+        """Each model's reward less that of the first; the intervals hold all at once."""
+        gaps = compare_to_baseline(self.rewards_by_prompt, self.models[0])
+        return {model: self._bounded(e) for model, e in gaps.items()}
+
+    @cached_property
+    def rewards(self) -> dict[str, Estimate]:
+        """The mean reward of each model over prompts."""
+        return {m: self._mean(m, "score", self.reward_range) for m in self.models}
+
+    def table(self) -> pd.DataFrame:
+        """One row a model: reward, pass rate, difference to the first, wins, cost, seconds, unknown answers."""
+        first = self.rewards_by_prompt[self.models[0]]
+        wins, rows = self.rewards_by_prompt.sub(first, axis=0), []
+        for model in self.models:
+            part = self.answers[self.answers["model"] == model]
+            rows.append(
+                {
+                    "model": model,
+                    "reward": str(self.rewards[model]),
+                    "pass rate": str(self._mean(model, "passed", UNIT)),
+                    "difference": str(self.differences.get(model, "")),
+                    "wins": (wins[model] > SAME).sum(),
+                    "losses": (wins[model] < -SAME).sum(),
+                    "answers": len(part),
+                    "unknown": part["score"].isna().sum(),
+                    "cost of answers": _cost_text(part["answer_cost"]),
+                    "cost of judge": _cost_text(part["cost"]),
+                    "seconds an answer": part["seconds"].mean(),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def by_kind(self) -> pd.DataFrame:
+        """One row a kind of prompt: prompts, each model's mean reward, each difference to the first model.
+
+        The intervals of all differences in the table hold at once.
+        """
+        estimates: dict[tuple[str, str], Estimate] = {}
+        rows: dict[str, dict[str, Any]] = {}
+        for name, part in self.answers.groupby("kind"):
+            by_prompt, kind = self._by_prompt(part), str(name)
+            rows[kind] = {"kind": kind, "prompts": len(by_prompt)}
+            for model in self.models:
+                rows[kind][model] = by_prompt[model].mean()
+            for model, e in compare_to_baseline(by_prompt, self.models[0]).items():
+                estimates[kind, model] = e
+        for (kind, model), e in simultaneous_intervals(estimates).items():
+            gap = self._bounded(e)
+            rows[kind][f"{model} less {self.models[0]}"] = str(gap)
+        return pd.DataFrame(rows.values())
+
+    def by_criterion(self) -> pd.DataFrame:
+        """One row a criterion: the share of each model's answers that fulfil it; the largest spread first.
+
+        A fault is fulfilled where it is absent. Unknown verdicts are left out and counted.
+        """
+        frame = self.verdicts.dropna(subset=["text"])
+        absent = 1 - frame["value"]
+        frame = frame.assign(
+            fulfilled=frame["value"].where(frame["weight"] >= 0, absent)
+        )
+        places = ["task", "criterion", "text"]
+        shares = frame.pivot_table(
+            index=places, columns="model", values="fulfilled", sort=False
+        ).reindex(columns=self.models)
+        spread = shares.max(axis=1) - shares.min(axis=1)
+        shares["unknown"] = (
+            frame["value"].isna().groupby([frame[c] for c in places]).sum()
+        )
+        order = spread.sort_values(ascending=False, kind="stable").index
+        return shares.loc[order].reset_index().rename_axis(columns=None)
+
+    @property
+    def sentence(self) -> str:
+        """What may be claimed: which models are better or worse than the first one."""
+        first = self.models[0]
+        words = [f"{m} is {_describe_gap(e)}" for m, e in self.differences.items()]
+        return f"Compared with {first} on {len(self.rewards_by_prompt)} prompts: {'; '.join(words)}."
+
+    def plot(self, **options: Any) -> Any:
+        """The mean reward of each model with its interval; the sentence is the title."""
+        from ..plots import forest
+
+        settings = {
+            "title": self.sentence,
+            "x": "mean reward over prompts",
+            **options,
+        }
+        return forest(self.rewards, **settings)
+
+    def _bounded(self, gap: Estimate) -> Estimate:
+        """A difference whose interval ends where no difference can lie."""
+        low, high = self.reward_range
+        most = high - low
+        return replace(gap, low=max(gap.low, -most), high=min(gap.high, most))
+
+    def _by_prompt(self, answers: pd.DataFrame) -> pd.DataFrame:
+        means = answers.groupby(["task", "model"], sort=False)["score"].mean()
+        return means.unstack().reindex(columns=self.models)
+
+    def _mean(
+        self, model: str, column: str, bounds: tuple[float, float]
+    ) -> Estimate:
+        part = self.answers[self.answers["model"] == model]
+        return mean(per_cluster(part[column], part["task"]), bounds=bounds)
+
+    def __repr__(self) -> str:
+        columns = ["model", "reward", "pass rate", "difference"]
+        return f"{self.sentence}\n{self.table()[columns].to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        from ..records.tables import show
+
+        return show(self.table(), caption=self.sentence).to_html()
+
+
+def compare(
+    tasks: TaskSource,
+    answers: Mapping[str, AnswerSource] | None = None,
+    *,
+    judge: JudgeSource = "code",
+    reward: RewardSource = "rubric",
+    ledger: Ledger | str | Path | bool | None = None,
+    budget: Budget | None = None,
+    progress: bool = True,
+) -> ModelComparison:
+    """Compare models by the reward of their answers to the same prompts.
+
+    answers : name of a model -> its answers (a file, a TaskSet, or Responses). None: the answers of the tasks, a
+        model for each `source`. The first model is the one that the others are compared with.
+    judge, reward, ledger, budget : as in `kit.judge` and `kit.grade`.
+    DataError where two models answered different prompts: a model that skips hard ones would look better.
+
+    >>> from kit.records import Criterion, Task
+    >>> check = {"name": "contains", "any": ["hello"]}
+    >>> task = Task(id="t", prompt="Greet.", criteria=(Criterion(id="c", text="greets", check=check),))
+    >>> texts = {"small": "hello", "large": "Good day."}
+    >>> answers = {m: [Response(task_id="t", id="r", text=x)] for m, x in texts.items()}
+    >>> compare([task], answers).rewards_by_prompt.to_dict("records")
+    [{'small': 1.0, 'large': 0.0}]
+    """
+    composer = Composer.from_config(reward)
+    by_id = {t.id: t for t in tasks_of(tasks)}
+    rows, verdict_rows = [], []
+    for model, responses in _answers_by_model(tasks, answers, by_id).items():
+        pairs = [(by_id[r.task_id], r) for r in responses]
+        questions = composer.answers_to_judge(pairs)
+        verdicts = wait(
+            ajudge_pairs(
+                questions,
+                judge=judge,
+                ledger=ledger,
+                budget=budget,
+                progress=progress,
+            )
+        )
+        grades = composer.grade_all(pairs, verdicts)
+        everything = TaskSet(tasks=[*by_id.values()], responses=responses)
+        passed = [passes(*pair, g) for pair, g in zip(pairs, grades, strict=True)]
+        frame = table(grades, tasks=everything).assign(model=model)
+        # As numbers, None is NaN.
+        frame["passed"] = np.array(passed, float)
+        for column, field in (("answer_cost", "cost"), ("seconds", "seconds")):
+            frame[column] = np.array([r.meta.get(field) for r in responses], float)
+        rows.append(frame)
+        verdict_rows.append(table(verdicts, tasks=everything).assign(model=model))
+    ranges = [composer.reward_range(t) for t in by_id.values()]
+    return ModelComparison(
+        answers=pd.concat(rows).fillna({"kind": ""}).astype({"score": float}),
+        verdicts=pd.concat(verdict_rows),
+        reward_range=(
+            min(low for low, _ in ranges),
+            max(high for _, high in ranges),
+        ),
+    )
+
+
+def _answers_by_model(
+    tasks: TaskSource,
+    answers: Mapping[str, AnswerSource] | None,
+    by_id: Mapping[str, Task],
+) -> dict[str, list[Response]]:
+    """The answers of each model; DataError where models answered different prompts."""
+    by_model: dict[str, list[Response]] = {}
+    if answers is None:
+        for r in getattr(tasks, "responses", ()):
+            by_model.setdefault(r.source or "unnamed", []).append(r)
+    else:
+        for name, source in answers.items():
+            if isinstance(source, (str, Path)):
+                source = load(source)
+            responses = source.responses if isinstance(source, TaskSet) else source
+            by_model[name] = list(responses)
+    if len(by_model) < 2:
+        raise DataError(
+            f"there are answers of {len(by_model)} models, and a comparison needs two",
+            where="compare(answers=)",
+            fix="give a file for each model, or answers whose `source` names the model",
+        )
+    first, *others = by_model
+    prompts = {name: {r.task_id for r in rows} for name, rows in by_model.items()}
+    if absent := prompts[first] - set(by_id):
+        raise DataError(
+            f"there is no task {min(absent)!r}",
+            where=f"the answers of {first!r}",
+            fix="give the tasks that were answered",
+        )
+    for other in others:
+        if different := prompts[first] ^ prompts[other]:
+            task = min(different)
+            has, lacks = (
+                (first, other) if task in prompts[first] else (other, first)
+            )
+            raise DataError(
+                f"{has!r} answered task {task!r}, and {lacks!r} did not "
+                f"({len(different)} such tasks)",
+                where="compare(answers=)",
+                fix="let all models answer the same prompts",
+            )
+    return by_model
+
+
+def _describe_gap(gap: Estimate) -> str:
+    if not gap.excludes(0):
+        return f"not shown to differ ({gap})"
+    return f"{'better' if gap.value > 0 else 'worse'} ({gap})"
+
+
+def _cost_text(costs: pd.Series[float]) -> str:
+    """The sum in US dollars; an unknown price is never $0."""
+    if costs.isna().any():
+        return "price unknown"
+    return f"${costs.sum():.4f}"
