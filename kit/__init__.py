@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what editors see
     from .plots import plot
     from .records import Criterion, Grade, Response, Run, Task, Verdict
     from .records.tables import per_group, show, table
-    from .rewards import Composer, explain, grade, trivial
+    from .rewards import Composer, grade, trivial
     from .rubrics import split, summarize
     from .rubrics.draft import draft
     from .rubrics.lint import lint
@@ -51,7 +51,7 @@ _ROOMS = {
     "judging": "judge ajudge estimate judge_of Ledger Budget",
     "tuning": "workbench audit",
     "people": "agreement_report rate label view",
-    "rewards": "grade Composer trivial explain",
+    "rewards": "grade Composer trivial",
     "evaluation": "answer compare",
     "training": "train reward_function",
     "stats.calibration": "reliability ece sensitivity recalibrate risk_coverage",

@@ -334,37 +334,6 @@ def compare(
     )
 
 
-def explain(
-    tasks: str,
-    answers: str | None = None,
-    /,
-    *,
-    id: str | None = None,
-    judge: str = "code",
-    base_url: str | None = None,
-    reward: str = "rubric",
-    ledger: Path | None = None,
-) -> Output:
-    """Show one answer whole: the judge's messages, its reply, each verdict, and the reward line by line.
-
-    tasks, answers : files; answers may stand in the tasks' file
-    id : TASK/ANSWER (default: the first answer)
-    judge : code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
-    base_url : of an OpenAI-compatible server; the key comes from the environment
-    reward : how verdicts become scores: rubric, a preset or a YAML file
-    ledger : stored verdicts (default: in the kit's cache)
-    """
-    both = _joined(tasks, answers)
-    asking = _asking(judge, None, base_url, ledger=ledger)
-    if id is None and both.responses:
-        id = "/".join(both.responses[0].ids)
-    explanation = kit.explain(both, id or "", **asking, reward=reward)
-    return Output(
-        text=str(explanation),
-        data={"grade": explanation.grade, "sections": explanation.sections},
-    )
-
-
 def tune(
     tasks: str,
     answers: str | None = None,
@@ -785,7 +754,6 @@ STEPS: dict[str, tuple[Command, ...]] = {
     "Get answers, and compare models": (answer, compare),
     "Judge, and compare with people": (
         judge,
-        explain,
         tune,
         agree,
         rate,

@@ -12,13 +12,7 @@ from ..checks import VerifierName, verify_answer
 from ..records import ComponentScore, Criterion, Response, Task, Verdict
 from ..system.settings import NonNegative, check_names
 from .citations import claim_criteria, score_citations
-from .rubric_score import (
-    CriteriaTree,
-    CriterionTerm,
-    ScoreForm,
-    decided_values,
-    score_rubric,
-)
+from .rubric_score import ScoreForm, score_rubric
 
 FiniteNumber = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
@@ -81,22 +75,6 @@ class RubricComponent(RewardComponent, frozen=True, kw_only=True):
             gate_to=self.gate_to,
             name=self.name,
         )
-
-    def sum_terms(
-        self, task: Task, response: Response, verdicts: list[Verdict]
-    ) -> tuple[list[CriterionTerm], list[CriterionTerm], float]:
-        """What each criterion adds, unknown verdicts at their worst and at their best; what the sum is divided by."""
-        criteria = task.criteria + self.extra_criteria(task, response)
-        tree = CriteriaTree(criteria, self.how, None)
-        decided = decided_values(verdicts, self.use)
-        sides = []
-        for is_best in (False, True):
-            values = tree.fill(decided, is_best=is_best)
-            # It writes the values of parents, too.
-            tree.score(values)
-            sides.append(tree.terms(None, values))
-        worst, best = sides
-        return worst, best, tree.divisor(None, worst) if worst else 1.0
 
 
 class CitationComponent(RewardComponent, frozen=True, kw_only=True):

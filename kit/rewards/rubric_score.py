@@ -60,7 +60,12 @@ def score_rubric(
     (0.0, 1.0)
     """
     tree = CriteriaTree(criteria, how, gate_to)
-    decided = decided_values(verdicts, use)
+    # What is known of each criterion, by its id.
+    decided: CriterionValues = {}
+    for i, v in by_criterion(verdicts).items():
+        # A judge that answers "unknown" may still send a P(met): it pays nothing.
+        if v.is_known:
+            decided[i] = v.p if use == "p" and v.p is not None else v.value
     worst = tree.fill(decided, is_best=False)
     best = tree.fill(decided, is_best=True)
     low, high = tree.score(worst), tree.score(best)
@@ -89,18 +94,6 @@ class CriterionTerm(NamedTuple):
     weight: float
     value: float
     contribution: float
-
-
-def decided_values(
-    verdicts: Iterable[Verdict], use: Literal["value", "p"]
-) -> CriterionValues:
-    """What is known of each criterion, by its id."""
-    decided: CriterionValues = {}
-    for i, v in by_criterion(verdicts).items():
-        # A judge that answers "unknown" may still send a P(met): it pays nothing.
-        if v.is_known:
-            decided[i] = v.p if use == "p" and v.p is not None else v.value
-    return decided
 
 
 class CriteriaTree:
