@@ -9,7 +9,7 @@ import msgspec
 
 from ..errors import DataError, MissingError
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -54,7 +54,8 @@ def parse(text: str | bytes, where: str = "config") -> Any:
     >>> parse("learning_rate: 1e-5")
     {'learning_rate': 1e-05}
     """
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     # PyYAML reads YAML 1.1: there 4e-5 is a text, and `off` is False.
     try:

@@ -129,7 +129,7 @@ class AuditReport:
 
     def _repr_html_(self) -> str:
         caption = html.escape(f"{self.judge}: {self.line}")
-        return str(show(self.table(), caption=caption)._repr_html_())
+        return show(self.table(), caption=caption).to_html()
 
 
 def _mean_over_tasks(values: pd.Series) -> Estimate:

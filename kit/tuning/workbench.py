@@ -108,7 +108,7 @@ class VerdictFlips(list[dict[Hashable, Any]]):
 
     def _repr_html_(self) -> str:
         lines = html.escape("\n".join(self.diff))
-        table = show(list(self), caption=repr(self))._repr_html_()
+        table = show(list(self), caption=repr(self)).to_html()
         return f"<pre style='white-space:pre-wrap'>{lines}</pre>{table}"
 
 
@@ -504,7 +504,7 @@ class Workbench:
     def _repr_html_(self) -> str:
         if not self.trials:
             return f"<p>{self!r}</p>"
-        return str(show(self.table())._repr_html_())
+        return show(self.table()).to_html()
 
     def __repr__(self) -> str:
         count = ", ".join(
@@ -529,9 +529,10 @@ def judge_with_prompt(base: WorkbenchJudge, prompt: str, **options: Any) -> Any:
 
 def first_prompt(judge: WorkbenchJudge) -> str:
     """The prompt that a judge's name or mapping brings."""
+    prompt = None
     # A name or a mapping: each prompt makes another judge of it.
-    is_named = isinstance(judge, str | Mapping)
-    prompt = getattr(judge_of(judge), "system", None) if is_named else None
+    if isinstance(judge, str | Mapping):
+        prompt = getattr(judge_of(judge), "system", None)
     if prompt is None:
         raise DataError(
             "this judge has no prompt to begin with",
