@@ -33,7 +33,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = "torch transformers trl peft accelerate bitsandbytes unsloth unsloth_zoo vllm triton"
 SECONDS = {"test": 3600, "t4": 600, "gpu": 600}  # of the whole check, after which a part is stopped
-# tokens: of each answer in the timed steps; steps: timed ones; held: held-out prompts of the gain
+# tokens: of each answer in the timed steps; steps: timed ones; held: held-out prompts of the gain; judged: answers
 SIZES: dict[str, dict[str, Any]] = {
     "test": {
         "model": "SmolLM2-135M-Instruct",
@@ -45,6 +45,7 @@ SIZES: dict[str, dict[str, Any]] = {
     }
     | {
         "held": 42,
+        "judged": 24,
         "train": {"quantize": "none"},
     },
     "t4": {
@@ -426,12 +427,11 @@ def judge(size: dict[str, Any]) -> dict[str, Any]:
         try:
             wait_for(port, server)
             url = f"http://127.0.0.1:{port}/v1"
-            asked = {"endpoint": "judge", "base_url": url, "how": "one"}
+            asked = {"endpoint": "judge", "base_url": url, "how": "one", "timeout": 600.0}
+            labels = front.load(paths.data("judge_labels.jsonl"))
+            answers = labels.responses[: size.get("judged")]
             start = time.perf_counter()
-            verdicts = front.judge(
-                front.load(paths.data("facts.jsonl")).joined(front.load(paths.data("fact_answers.jsonl"))),
-                judge=asked, ledger=None, progress=False,
-            )  # fmt: skip
+            verdicts = front.judge(labels, answers, judge=asked, ledger=False, progress=False)
             seconds = time.perf_counter() - start
         finally:
             server.terminate()

@@ -50,6 +50,7 @@ def files(tmp_path_factory):
     write(folder / "by_code.jsonl", by_code)
     write(folder / "answers.jsonl", answers)
     write(folder / "labelled.jsonl", [*answers, *labels])
+    write(folder / "models.jsonl", [{**a, "source": a["id"]} for a in answers])
     whole = json.loads(paths.data("ladder_runs.json").read_text("utf-8"))["ladder_chain"]["0"]
     chain = {"ladder_chain": {"0": {stage: whole[stage] for stage in ("start", "sft")}}}
     (folder / "chain.json").write_text(json.dumps(chain), "utf-8")
@@ -69,6 +70,12 @@ OWN = [
     ("3", {"tasks_file": "rubrics.jsonl"}, 4, ["stored", "hacks", "gain seen"]),
     ("4", {"table_file": "table.csv"}, 0, []),
     ("5", {"runs_dir": "runs"}, 0, []),
+    (
+        "5",
+        {"runs_dir": "runs", "tasks_file": "by_code.jsonl", "answers_file": "models.jsonl"},
+        1,
+        ["science"],
+    ),
     ("6", {"runs_file": "chain.json"}, 0, ["dpo"]),
 ]
 
