@@ -100,10 +100,8 @@ def _with_seeds(metric: Metric, several: pd.DataFrame) -> Metric:
         return metric
     row = several.iloc[0]
     span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-    caption = (
-        f"{metric.caption or metric.sentence} "
-        f"Mean over {row['seeds']} seeds, which gave {span}."
-    )
+    words = (metric.caption or metric.sentence).rstrip(".")
+    caption = f"{words}. Mean over {row['seeds']} seeds, which gave {span}."
     return replace(metric, estimate=row["estimate"], caption=caption)
 
 
