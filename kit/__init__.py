@@ -1,44 +1,10 @@
 """kit: experiment with rubric rewards, from the rubric to the gradient. `kit.guide()` lists the names.
 
-A name loads its module at its first use, so `import kit` is cheap.
+A name loads its module at its first use, so `import kit` is cheap. Editors read `__init__.pyi`.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
-
-if TYPE_CHECKING:  # what editors see
-    from .checks import stated_confidence
-
-    # From their modules: a room's function and its module may share a name.
-    from .data.load import load, save
-    from .evaluation import answer, compare
-    from .judging import Budget, Ledger, judge_of
-    from .judging.runner import ajudge, estimate, judge
-    from .people import agreement_report, label, rate
-    from .people.view import view
-    from .plots import plot
-    from .records import Criterion, Grade, Response, Run, Task, Verdict
-    from .records.tables import per_group, show, table
-    from .rewards import Composer, grade, trivial
-    from .rubrics import split, summarize
-    from .rubrics.draft import draft
-    from .rubrics.lint import lint
-    from .runs import start
-    from .stats import Estimate, agree, calibration, kappa, mean
-    from .stats.calibration import (
-        ece,
-        recalibrate,
-        reliability,
-        risk_coverage,
-        sensitivity,
-    )
-    from .training import reward_function, train
-    from .tuning.audit import audit
-    from .tuning.workbench import Workbench as workbench
+import pkgutil
+from typing import Any
 
 __version__ = "0.2.0"
 
@@ -59,33 +25,24 @@ _ROOMS = {
     "stats": "agree kappa mean Estimate",
     "plots": "plot",
     "runs": "start",
+    "errors": "BudgetError DataError JudgeDownError KitError MissingError",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
-# `kit.calibration` is the folder `stats/calibration`
-_PATH_OF = {room.rpartition(".")[2]: room for room in _ROOMS}
-__all__ = [
-    "BudgetError", "DataError", "JudgeDownError", "KitError", "MissingError", "__version__", "guide",
-    *_ROOM_OF,
-]  # fmt: skip
+__all__ = ["__version__", "guide", *_ROOM_OF]
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
-        value = getattr(
-            importlib.import_module(f".{_ROOM_OF[name]}", __name__), name
-        )
-    elif name in _PATH_OF:
-        value = importlib.import_module(f".{_PATH_OF[name]}", __name__)
-    else:
-        raise AttributeError(
-            f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"
-        )
-    globals()[name] = value
-    return value
+        return pkgutil.resolve_name(f"kit.{_ROOM_OF[name]}:{name}")
+    if name in _ROOMS:
+        return pkgutil.resolve_name(f"kit.{name}")
+    raise AttributeError(
+        f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"
+    )
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS})
 
 
 def guide() -> Any:

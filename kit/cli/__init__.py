@@ -3,9 +3,6 @@
 `main(["check"])` runs a command and returns its exit code.
 """
 
-from functools import partial
+from .dispatch import main
 
-from . import dispatch
-from .commands import STEPS
-
-main = partial(dispatch.main, STEPS)
+__all__ = ["main"]

@@ -11,8 +11,16 @@ from typing import Any, Literal
 import kit
 
 from ..system import device, paths, profiles, settings
-from .dispatch import Command, Lists, Output, Texts, Values
-from .remedies import command_line, inspect_command, with_commands
+from .output import (
+    Command,
+    Lists,
+    Output,
+    Texts,
+    Values,
+    command_line,
+    inspect_command,
+    with_commands,
+)
 
 
 def check() -> Output:
@@ -36,10 +44,11 @@ def demo(
 
     Finished notebooks are not run again.
 
-    only : numbers of notebooks (default: all)
-    profile : test, cpu, t4, gpu or cluster
-    out : folder of runs (default: runs/demo)
-    again : run from the start what is finished
+    Args:
+        only: numbers of notebooks (default: all)
+        profile: test, cpu, t4, gpu or cluster
+        out: folder of runs (default: runs/demo)
+        again: run from the start what is finished
     """
     # A folder of its own: the report then shows these runs only.
     base = (out or paths.runs() / "demo").resolve()
@@ -67,7 +76,8 @@ def demo(
 def fetch(*names: str) -> Output:
     """Fetch the pinned downloads once: recorded judges and SmolLM2-135M (110 MB).
 
-    names : recorded, small, judge (a 1.5B judge for laptops, 1.1 GB; only when named)
+    Args:
+        names: recorded, small, judge (a 1.5B judge for laptops, 1.1 GB; only when named)
     """
     places = {}
     for name in names or ("recorded", "small"):
@@ -94,15 +104,18 @@ def inspect(
 ) -> Output:
     """Read a file of rubrics, answers or labels: what it contains, and what to fix first.
 
-    file : JSONL, JSON, CSV, Parquet or hf://...
-    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id; note: kept aside
-    format : the format's name where detection is wrong
-    on_error : stop at rows that cannot be read, or leave them out (skip)
-    lint : list all findings, and rows that cannot be read; exit code 1 if one is an error
-    out : write the rubrics in the kit's own form, to read and edit
-    draft : propose criteria with --judge from reference or paired answers, and write them to this file
-    judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
-    ledger : stored verdicts (default: in the kit's cache)
+    Args:
+        file: JSONL, JSON, CSV, Parquet or hf://...
+        map: fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id; note: kept aside
+        format: the format's name where detection is wrong
+        on_error: stop at rows that cannot be read, or leave them out (skip)
+        lint: list all findings, and rows that cannot be read; exit code 1 if one is an error
+        out: write the rubrics in the kit's own form, to read and edit
+        draft: propose criteria with --judge from reference or paired answers, and write them to this file
+        judge: a judge that answers eight questions about each criterion, or drafts
+        model: a judge that answers eight questions about each criterion, or drafts
+        base_url: a judge that answers eight questions about each criterion, or drafts
+        ledger: stored verdicts (default: in the kit's cache)
     """
     if lint:
         on_error = "skip"
@@ -179,18 +192,22 @@ def judge(
 
     What the ledger holds is not paid again: the same command goes on where it stopped.
 
-    tasks, answers : files; answers may stand in the tasks' file
-    judge : code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
-    model, base_url : of an OpenAI-compatible server; the key comes from the environment
-    prompt : a file with the judge's prompt
-    set : another option of the judge, for example --set how=one --set timeout=60
-    estimate : calls and cost, without judging
-    out : file of verdicts
-    ledger : stored verdicts (default: in the kit's cache)
-    budget_usd, budget_calls : stop before more is spent (exit code 4)
-    retry : judge again what is unknown
-    reward : how verdicts become scores: rubric, a preset or a YAML file
-    audit : judge the answers again under each attack and bias (about twenty times)
+    Args:
+        tasks: files; answers may stand in the tasks' file
+        answers: files; answers may stand in the tasks' file
+        judge: code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
+        model: of an OpenAI-compatible server; the key comes from the environment
+        base_url: of an OpenAI-compatible server; the key comes from the environment
+        prompt: a file with the judge's prompt
+        set: another option of the judge, for example --set how=one --set timeout=60
+        estimate: calls and cost, without judging
+        out: file of verdicts
+        ledger: stored verdicts (default: in the kit's cache)
+        budget_usd: stop before more is spent (exit code 4)
+        budget_calls: stop before more is spent (exit code 4)
+        retry: judge again what is unknown
+        reward: how verdicts become scores: rubric, a preset or a YAML file
+        audit: judge the answers again under each attack and bias (about twenty times)
     """
     both = _joined(tasks, answers)
     asking = _asking(judge, model, base_url, prompt, set, ledger)
@@ -251,20 +268,22 @@ def answer(
 
     What the ledger holds is not paid again: the same command goes on where it stopped.
 
-    tasks : a file with prompts
-    model : endpoint:MODEL, server:FILE.gguf, local, small, a folder or name of weights, a run, or a mapping as JSON
-    base_url : of an OpenAI-compatible server; the key comes from the environment
-    n : answers to each prompt
-    temperature : default 0 for one answer, 1 for several
-    max_tokens : of an answer
-    system : a file with the system text, in place of that of the prompts
-    name : what the answers say as their source (default: the model's name)
-    seed : of weights on this machine
-    set : another option of the endpoint, for example --set timeout=60
-    estimate : calls and cost, without asking
-    out : file of answers
-    ledger : stored answers (default: in the kit's cache)
-    budget_usd, budget_calls : stop before more is spent (exit code 4)
+    Args:
+        tasks: a file with prompts
+        model: endpoint:MODEL, server:FILE.gguf, local, small, a folder or name of weights, a run, or a mapping as JSON
+        base_url: of an OpenAI-compatible server; the key comes from the environment
+        n: answers to each prompt
+        temperature: default 0 for one answer, 1 for several
+        max_tokens: of an answer
+        system: a file with the system text, in place of that of the prompts
+        name: what the answers say as their source (default: the model's name)
+        seed: of weights on this machine
+        set: another option of the endpoint, for example --set timeout=60
+        estimate: calls and cost, without asking
+        out: file of answers
+        ledger: stored answers (default: in the kit's cache)
+        budget_usd: stop before more is spent (exit code 4)
+        budget_calls: stop before more is spent (exit code 4)
     """
     source = _asking(model, None, base_url, None, set)["judge"]
     options: dict[str, Any] = {
@@ -302,13 +321,15 @@ def compare(
 ) -> Output:
     """Compare models by the reward of their answers to the same prompts.
 
-    tasks, answers : a file with prompts, and a file of answers for each model; the first model is the one that the
-        others are compared with. One file, or none: the models are the sources of its answers
-    judge : code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
-    base_url : of the judge's server; the key comes from the environment
-    reward : how verdicts become scores: rubric, a preset or a YAML file
-    ledger : stored verdicts (default: in the kit's cache)
-    budget_usd, budget_calls : stop before more is spent (exit code 4)
+    Args:
+        tasks: a file with prompts
+        answers: a file for each model; the first is compared with the others. One or none: models are its sources
+        judge: code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
+        base_url: of the judge's server; the key comes from the environment
+        reward: how verdicts become scores: rubric, a preset or a YAML file
+        ledger: stored verdicts (default: in the kit's cache)
+        budget_usd: stop before more is spent (exit code 4)
+        budget_calls: stop before more is spent (exit code 4)
     """
     asking = _asking(judge, None, base_url, ledger=ledger)
     by_model = {Path(file).stem: file for file in answers}
@@ -355,15 +376,22 @@ def tune(
 ) -> Output:
     """Try prompts of a judge on labelled answers, search for better ones, read a sealed test once.
 
-    tasks, answers, labels : files; one file may hold all three
-    judge, model, base_url, prompt, set : as in `kit judge`
-    try_ : a prompt to compare, --try strict=strict.txt
-    search : let a model rewrite the prompt (GEPA) on the training part
-    test : read the sealed test for --keep, once
-    keep : the trial whose prompt is written (default: the best one)
-    out : file of that prompt
-    ledger : stored verdicts (default: in the kit's cache)
-    budget_usd : stop before more is spent (exit code 4)
+    Args:
+        tasks: files; one file may hold all three
+        answers: files; one file may hold all three
+        labels: files; one file may hold all three
+        judge: as in `kit judge`
+        model: as in `kit judge`
+        base_url: as in `kit judge`
+        prompt: as in `kit judge`
+        set: as in `kit judge`
+        try_: a prompt to compare, --try strict=strict.txt
+        search: let a model rewrite the prompt (GEPA) on the training part
+        test: read the sealed test for --keep, once
+        keep: the trial whose prompt is written (default: the best one)
+        out: file of that prompt
+        ledger: stored verdicts (default: in the kit's cache)
+        budget_usd: stop before more is spent (exit code 4)
     """
     bench = kit.workbench(
         [file for file in (tasks, answers, labels) if file],
@@ -402,9 +430,11 @@ def agree(
 ) -> Output:
     """How far a judge agrees with people: overall, per criterion, with intervals.
 
-    tasks, verdicts : files; verdicts are what `kit judge` wrote
-    labels : a file, or several with commas
-    answers : file of answers, where the labels do not hold them
+    Args:
+        tasks: files; verdicts are what `kit judge` wrote
+        verdicts: files; verdicts are what `kit judge` wrote
+        labels: a file, or several with commas
+        answers: file of answers, where the labels do not hold them
     """
     both = _joined(tasks, answers)
     return Output(
@@ -427,11 +457,13 @@ def rate(
 ) -> Output:
     """The rate that people would see, from a judge's verdicts and a few labels.
 
-    tasks, verdicts : files; verdicts are what `kit judge` wrote
-    labels : a file, or several with commas
-    answers : file of answers; the next step needs it to draw more rows
-    other : verdicts on another policy's answers, for the corrected difference
-    design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
+    Args:
+        tasks: files; verdicts are what `kit judge` wrote
+        verdicts: files; verdicts are what `kit judge` wrote
+        labels: a file, or several with commas
+        answers: file of answers; the next step needs it to draw more rows
+        other: verdicts on another policy's answers, for the corrected difference
+        design: random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
     return Output(
         # The judge's own rate is biased by its errors; labels say by how much.
@@ -467,12 +499,14 @@ def label(
 ) -> Output:
     """Draw what people should label next, as a CSV file with an empty column.
 
-    tasks, answers : files
-    n : rows
-    verdicts : what `kit judge` wrote; then only judged rows are drawn
-    whole : draw whole prompts with all their answers
-    seed : another seed draws other rows
-    out : file of rows to label
+    Args:
+        tasks: files
+        answers: files
+        n: rows
+        verdicts: what `kit judge` wrote; then only judged rows are drawn
+        whole: draw whole prompts with all their answers
+        seed: another seed draws other rows
+        out: file of rows to label
     """
     frame = kit.label(
         _joined(tasks, answers),
@@ -504,11 +538,13 @@ def view(
 ) -> Output:
     """Write one HTML page with answers, verdicts and reasons, to filter and to search.
 
-    verdicts : what `kit judge` wrote, or the folder or name of a training (its held-out answers, before and after)
-    tasks, answers : files that were judged
-    labels : people's labels, shown beside the verdicts; a file, or several with commas
-    reward : how verdicts become scores, as in `kit judge`
-    out : file of the page
+    Args:
+        verdicts: what `kit judge` wrote, or the folder or name of a training (its held-out answers, before and after)
+        tasks: files that were judged
+        answers: files that were judged
+        labels: people's labels, shown beside the verdicts; a file, or several with commas
+        reward: how verdicts become scores, as in `kit judge`
+        out: file of the page
     """
     if not Path(verdicts).is_file():
         folder = kit.runs.find_folder(verdicts)
@@ -538,29 +574,34 @@ def calibrate(
     *,
     cluster: str | None = None,
     missing: Literal["raise", "count"] = "raise",
-    bins: int | None = None,
+    bins: int | Literal["auto"] = "auto",
     closed: Literal["right", "left"] = "right",
     equal_mass: bool = False,
     html: Path = Path("calibration.html"),
 ) -> Output:
     """Calibration error of confidences in a table: interval, null value, diagram.
 
-    file : CSV, TSV, JSONL, JSON or Parquet, also .gz, a row per answer
-    confidence : column with numbers in [0, 1]
-    correct : column with 0 and 1
-    cluster : column that names the prompt of a row; intervals then rest on prompts
-    missing : stop at rows without a confidence, or count them
-    bins : number of bins (default: as many as the rows allow)
-    closed : the side of a bin that belongs to it
-    equal_mass : bins with about equally many rows, in place of equal widths
-    html : page of the reliability diagram
+    Args:
+        file: CSV, TSV, JSONL, JSON or Parquet, also .gz, a row per answer
+        confidence: column with numbers in [0, 1]
+        correct: column with 0 and 1
+        cluster: column that names the prompt of a row; intervals then rest on prompts
+        missing: stop at rows without a confidence, or count them
+        bins: number of bins; auto: as many as the rows allow
+        closed: the side of a bin that belongs to it
+        equal_mass: bins with about equally many rows, in place of equal widths
+        html: page of the reliability diagram
     """
     frame = kit.data.read_table(file, numbers=(confidence, correct))
-    binning: dict[str, Any] = {"closed": closed, "equal_mass": equal_mass}
-    if bins is not None:
-        binning["bins"] = bins
     curve = kit.reliability(
-        frame, confidence, correct, cluster=cluster, missing=missing, **binning
+        frame,
+        confidence,
+        correct,
+        cluster=cluster,
+        missing=missing,
+        bins=bins,
+        closed=closed,
+        equal_mass=equal_mass,
     )
     kit.plots.page(
         f"Calibration of {file.name}", [str(curve), curve.plot()], path=html
@@ -582,16 +623,23 @@ def train(
 
     With the profile cluster, one process prints the commands that start several.
 
-    config : a YAML file, or instructions, rlvr, refiner, biorlhf, ladder_chain, ladder_confidence
-    profile : test, cpu, t4, gpu or cluster
-    set : replaces a value of the config, for example --set steps=10
-    resume : go on from the last checkpoint
-    forecast : what can be learned and how long it takes, without training
-    names : list all settings with meaning and default, and the names of other systems that are read
+    Args:
+        config: a YAML file, or instructions, rlvr, refiner, biorlhf, ladder_chain, ladder_confidence
+        profile: test, cpu, t4, gpu or cluster
+        set: replaces a value of the config, for example --set steps=10
+        resume: go on from the last checkpoint
+        forecast: what can be learned and how long it takes, without training
+        names: list all settings with meaning and default, and the names of other systems that are read
     """
     if names or not config:
+        table = kit.training.reference()
+        lines = [f"{r['name']:20} {r['default']:24} {r['meaning']}" for r in table]
+        others = kit.training.renames()["renames"]
+        lines += ["", "names of other systems, and ours:"]
+        lines += [f"  {old}: {new}" for old, new in others.items()]
+        data = {"settings": table, "renames": others}
         # Without a config there is nothing to train, which is no success.
-        return _settings_reference(code=0 if names else 2)
+        return Output(text="\n".join(lines), data=data, code=0 if names else 2)
     # one name for the machine's sizes, in all commands
     changes = {"profile": profile, **(set or {})}
     if forecast:
@@ -604,9 +652,14 @@ def train(
     # torchrun and accelerate set it, also for one process
     is_launched = "WORLD_SIZE" in os.environ
     if profiles.resolve(profile).name == "cluster" and not is_launched:
-        return _launch_commands(
-            command_line("train", config, profile="cluster", set=set, resume=resume)
-        )
+        template = (kit.training.CONFIGS / "launch.txt").read_text("utf-8")
+        text = template.format(
+            command=command_line(
+                "train", config, profile="cluster", set=set, resume=resume
+            ),
+            zero3=shlex.quote(str(kit.training.CONFIGS / "zero3.json")),
+        ).rstrip()
+        return Output(text=text, data=text.splitlines())
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
@@ -625,10 +678,11 @@ def export(
 ) -> Output:
     """Write the model of a finished training with its card, or upload both to the hub.
 
-    run : the folder or name of a training, or of one stage of a chain
-    to : merged (a whole model in float32) or adapter
-    out : a new folder (default: RUN/export/TO)
-    hub : OWNER/NAME, a private repository; the token comes from HF_TOKEN
+    Args:
+        run: the folder or name of a training, or of one stage of a chain
+        to: merged (a whole model in float32) or adapter
+        out: a new folder (default: RUN/export/TO)
+        hub: OWNER/NAME, a private repository; the token comes from HF_TOKEN
     """
     folder = kit.runs.find_folder(run)
     place = (
@@ -653,12 +707,13 @@ def run(
 
     A finished run with the same code, data and parameters is found again. A killed one goes on.
 
-    notebook : a number (3), a name or a path
-    profile : test, cpu, t4, gpu or cluster
-    set : a parameter, for example --set steps=20
-    out : folder of runs
-    again : run from the start although it is finished
-    names : list the notebook's parameters with meaning and default
+    Args:
+        notebook: a number (3), a name or a path
+        profile: test, cpu, t4, gpu or cluster
+        set: a parameter, for example --set steps=20
+        out: folder of runs
+        again: run from the start although it is finished
+        names: list the notebook's parameters with meaning and default
     """
     if names:
         book = kit.runs.find_notebook(notebook)
@@ -696,13 +751,14 @@ def sweep(
 
     The same command goes on where it stopped.
 
-    notebook : a number (3), a name or a path
-    grid : values of a parameter, --grid seed=0,1,2
-    file : cells as a table, a row for each (CSV, JSONL)
-    profile : test, cpu, t4, gpu or cluster
-    out : folder of runs (default: runs/sweep-NOTEBOOK)
-    jobs : processes at once
-    address : a Ray cluster, for example auto
+    Args:
+        notebook: a number (3), a name or a path
+        grid: values of a parameter, --grid seed=0,1,2
+        file: cells as a table, a row for each (CSV, JSONL)
+        profile: test, cpu, t4, gpu or cluster
+        out: folder of runs (default: runs/sweep-NOTEBOOK)
+        jobs: processes at once
+        address: a Ray cluster, for example auto
     """
     if not (grid or file):
         raise kit.DataError(
@@ -737,8 +793,9 @@ def sweep(
 def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
     """Write one self-contained HTML report over a folder of runs, or of trainings.
 
-    folder : a folder of runs, or the name of one; default: the kit's runs
-    out : default: report.html in that folder
+    Args:
+        folder: a folder of runs, or the name of one; default: the kit's runs
+        out: default: report.html in that folder
     """
     folder = kit.runs.find_folder(folder) if folder else None
     path = kit.runs.report(folder, out)
@@ -766,26 +823,6 @@ STEPS: dict[str, tuple[Command, ...]] = {
 }
 
 
-def _settings_reference(code: int) -> Output:
-    """All settings of a training, and what other systems call them."""
-    table = kit.training.reference()
-    lines = [f"{r['name']:20} {r['default']:24} {r['meaning']}" for r in table]
-    others = kit.training.renames()["renames"]
-    lines += ["", "names of other systems, and ours:"]
-    lines += [f"  {old}: {new}" for old, new in others.items()]
-    data = {"settings": table, "renames": others}
-    return Output(text="\n".join(lines), data=data, code=code)
-
-
-def _launch_commands(command: str) -> Output:
-    """The commands that start a training in several processes."""
-    configs = kit.training.CONFIGS
-    zero3 = shlex.quote(str(configs / "zero3.json"))
-    template = (configs / "launch.txt").read_text("utf-8")
-    text = template.format(command=command, zero3=zero3).rstrip()
-    return Output(text=text, data=text.splitlines())
-
-
 def _packages() -> Iterator[tuple[str, str, str]]:
     """Versions beside the pins of constraints.txt (in a checkout)."""
     file = paths.ROOT / "constraints.txt"
@@ -804,10 +841,8 @@ def _packages() -> Iterator[tuple[str, str, str]]:
 
 def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
-    from ..judging.prices import catalog, shutdown_warning
-
-    model = catalog()["default"]
-    warning = shutdown_warning(model)
+    model = kit.judging.prices.catalog()["default"]
+    warning = kit.judging.prices.shutdown_warning(model)
     yield (
         "judge model",
         warning or model,
@@ -861,18 +896,14 @@ def _asking(
     ledger: Path | None = None,
 ) -> dict[str, Any]:
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
-    # None is the default ledger, shared by all: what one paid for, the others find.
-    asking: dict[str, Any] = {"judge": judge, "ledger": ledger}
-    name = judge or ""
-    kind, _, subject = name.partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
-    if kind == "replay" and prompt:
-        # A recording knows a prompt by its text.
-        more = {"system": prompt.read_text("utf-8").strip()}
     more = {key: value for key, value in more.items() if value} | (options or {})
+    source: Any = judge or ""
+    kind, _, subject = source.partition(":")
     if kind.startswith("{"):
-        asking["judge"] = settings.parse(name, "--judge")
+        source = settings.parse(source, "--judge")
     elif more or model:
         # "small" names no subject, and "" would be taken for one
-        asking["judge"] = {kind: model or subject or None, **more}
-    return asking
+        source = {kind: model or subject or None, **more}
+    # None is the default ledger, shared by all: what one paid for, the others find.
+    return {"judge": source or None, "ledger": ledger}

@@ -103,16 +103,18 @@ def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
     )
 
 
-def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudge:
+def recorded_small(
+    *, system: str | None = None, prompt: str | None = None, how: str = "all"
+) -> ReplayJudge:
     """What the 1.5B judge replied (`data/judge_recording.jsonl.gz`).
 
-    system : a prompt that was recorded (default: the baseline's). how : "all" criteria in
-    one call, or "one".
+    system : a prompt that was recorded (default: the baseline's); prompt : a file with it.
+    how : "all" criteria in one call, or "one".
 
     >>> recorded_small().name
     'replay:small'
     """
-    file = paths.data("judge_prompts", "baseline.txt")
+    file = Path(prompt or paths.data("judge_prompts", "baseline.txt"))
     text = (system or file.read_text("utf-8")).strip()
     # A prompt of the recording is a judge of its own.
     judge = recorded_file(

@@ -1,13 +1,70 @@
-"""Commands as texts: what to type next, and `kit inspect` in place of a remedy's call of `load`."""
+"""What a command gives back, what its options read, and commands as texts: what to type next."""
 
 import ast
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import cyclopts
+from cyclopts import Parameter
+
+from ..errors import DataError
+from ..system.settings import parse
 
 LOAD = re.compile(r"load\('[^'\n]*'(?:, \w+=(?:\{.*?\}|'.*?'))+\)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What a command gives: text for people (default: the data), data for --json, what to open or run
+    next, and the exit code.
+
+    next_without : an option; next comes the same command without it.
+    """
+
+    text: str = ""
+    data: Any = None
+    next: str = ""
+    next_without: str = ""
+    code: int = 0
+
+
+Command = Callable[..., Output]
+
+
+def _pairs(hint: Any, tokens: Sequence[cyclopts.Token]) -> dict[str, Any]:
+    """Words such as NAME=VALUE as a mapping. The hint says what a value is: str, Any (YAML), a list with commas."""
+    kind = get_args(hint)[1]
+    out: dict[str, Any] = {}
+    for token in tokens:
+        # A text may name several: --map desc=text,qid=task_id
+        split = re.split(r",(?=\w+=)", token.value)
+        for part in split if kind is str else [token.value]:
+            name, sign, value = part.partition("=")
+            where = f"option {token.keyword}"
+            if not (name and sign):
+                raise DataError(f"{part!r} is not NAME=VALUE", where=where)
+            if get_origin(kind) is list:
+                value = f"[{value}]"
+            out[name] = value if kind is str else parse(value, where)
+    return out
+
+
+PAIRS = Parameter(
+    converter=_pairs,
+    metavar="NAME=VALUE",
+    accepts_keys=False,
+    # One word after each flag, and the flag may be repeated.
+    n_tokens=-1,
+    consume_multiple=False,
+)
+Texts = Annotated[dict[str, str] | None, PAIRS]
+Values = Annotated[dict[str, Any] | None, PAIRS]
+Lists = Annotated[dict[str, list[Any]] | None, PAIRS]
 
 
 def command_line(command: str, *words: object, **options: object) -> str:
