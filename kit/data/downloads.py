@@ -15,7 +15,8 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+from filelock import FileLock
 
 from ..errors import DataError, MissingError
 from ..system import paths
@@ -62,38 +63,21 @@ def fetch_package(
     KIT_OFFLINE=1.
     """
     folder = paths.home() / "downloads" / f"{name}-{version}-{kind}"
-    # Notebooks and sweeps start many processes; one of them fetches.
-    with _folder_lock(folder):
-        for path in sorted(folder.glob("*.*")):
-            # A file that was cut or changed in the cache is fetched again.
-            if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
-                return path
-        if os.environ.get("KIT_OFFLINE", "0") not in ("", "0"):
-            raise MissingError(
-                f"{name} {version} is not in the cache, and KIT_OFFLINE is set",
-                where=str(folder),
-                fix="unset KIT_OFFLINE once and run `python -m kit fetch`",
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        return _pip_download(folder, name, version, sha256, kind)
-
-
-def _folder_lock(folder: Path) -> Any:
-    """A lock between processes that fetch or build the same folder."""
-    from filelock import FileLock
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder.parent / f".{folder.name}.lock")
-
-
-def _pip_download(
-    folder: Path, name: str, version: str, sha256: str, kind: str
-) -> Path:
-    pin = f"{name}=={version}"
+    for path in sorted(folder.glob("*.*")):
+        # A file that was cut or changed in the cache is fetched again.
+        if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
+            return path
+    if os.environ.get("KIT_OFFLINE", "0") not in ("", "0"):
+        raise MissingError(
+            f"{name} {version} is not in the cache, and KIT_OFFLINE is set",
+            where=str(folder),
+            fix="unset KIT_OFFLINE once and run `python -m kit fetch`",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
     only = "--only-binary=:all:" if kind == "wheel" else f"--no-binary={name}"
     with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
         requirement, out = Path(staging, "requirement.txt"), Path(staging, "out")
-        requirement.write_text(f"{pin} --hash=sha256:{sha256}\n")
+        requirement.write_text(f"{name}=={version} --hash=sha256:{sha256}\n")
         # pip unpacks in its temporary folder, which would stay behind after a kill.
         done = subprocess.run(
             [
@@ -115,7 +99,7 @@ def _pip_download(
         files = list(out.glob("*"))
         if done.returncode or len(files) != 1:
             raise MissingError(
-                f"pip could not fetch {pin} with the pinned checksum",
+                f"pip could not fetch {name} {version} with the pinned checksum",
                 where=str(folder),
                 fix="check the network and pip's index, then run `python -m kit fetch`; pip reports: "
                 + done.stderr.strip()[-400:],
@@ -131,7 +115,9 @@ def build_folder(
 
     mark : (name, content) of a file in it that says what it is made of. With another mark it is made anew.
     """
-    with _folder_lock(folder):
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Notebooks and sweeps start many processes; one of them fetches and builds.
+    with FileLock(folder.parent / f".{folder.name}.lock"):
         path = folder / mark[0]
         if not path.is_file() or path.read_text() != mark[1]:
             with tempfile.TemporaryDirectory(
@@ -172,11 +158,7 @@ def recordings_folder() -> Path:
             *RECORDED_FILES,
         )
         packed = part / RECORDED_FILES[-1]
-        with (
-            gzip.open(packed) as source,
-            packed.with_suffix("").open("wb") as target,
-        ):
-            shutil.copyfileobj(source, target, 1 << 20)
+        packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
         packed.unlink()
 
     return build_folder(
@@ -220,19 +202,13 @@ def small_model() -> Path:
 
 def _convert_gguf(part: Path) -> None:
     path = small_gguf()  # before the imports, which take seconds
-    try:
-        import gguf as _gguf  # noqa: F401
-        from tokenizers import decoders, pre_tokenizers
-        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    import gguf as _gguf  # noqa: F401
+    from tokenizers import decoders, pre_tokenizers
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-        from ..system.device import import_torch
+    from ..system.device import import_torch
 
-        import_torch()
-    except ImportError as e:
-        raise MissingError(
-            f"the package {e.name} is missing, which converts the model",
-            fix='pip install "rubric-rewards-kit[train]"',
-        ) from None
+    import_torch()
     source = {
         "pretrained_model_name_or_path": str(path.parent),
         "gguf_file": path.name,

@@ -304,25 +304,15 @@ def _plain_value(value: Any) -> Any:
 
 def _from_hub(address: str) -> Path:
     """The path in the hub's cache of hf://datasets/OWNER/NAME/FILE."""
-    parts = address.removeprefix("hf://").split("/")
-    if len(parts) < 4 or parts[0] != "datasets" or not all(parts):
-        raise DataError(
-            "the address names no file",
-            where=address,
-            fix="write hf://datasets/OWNER/NAME/FILE, or give load() a datasets.Dataset",
-        )
     try:
         from huggingface_hub import hf_hub_download
 
-        return Path(
-            hf_hub_download(
-                "/".join(parts[1:3]), "/".join(parts[3:]), repo_type="dataset"
-            )
-        )
+        _, owner, name, file = address.removeprefix("hf://").split("/", 3)
+        return Path(hf_hub_download(f"{owner}/{name}", file, repo_type="dataset"))
     # No package, no network, no rights, a wrong name: each has a class of its own.
     except Exception as e:
         raise MissingError(
             f"the hub did not give the file: {type(e).__name__}: {str(e)[:200]}",
             where=address,
-            fix="check the network, the address and HF_TOKEN, or fetch the file yourself",
+            fix="write hf://datasets/OWNER/NAME/FILE, check the network and HF_TOKEN, or fetch the file yourself",
         ) from None

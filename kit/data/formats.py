@@ -6,24 +6,22 @@ rlvr           prompt; "rubric - N. criterion", beside it weight, check, require
                "rubric - N. criterion_origin", instruction_type and instruction_necessity are notes.
 rubric         prompt or question (a text or a chat); rubrics, rubric, criteria or checklist: texts, or objects with
                text (criterion, description) and weight (points). HealthBench writes criterion and points.
-               response with response_id, ideal_completions_data: answers. answer or ground_truth: the truth
+               response with response_id: an answer. answer or ground_truth: the truth
 refiner        prompt; positive_rubrics; negative_rubrics (their weights are sizes); sources: id -> text, or
                <snippet id=ID>text</snippet> in tool_output or in the prompt
 verl           prompt; reward_model: {rubrics or ground_truth}; ability; extra_info: {split}
-open-instruct  messages; dataset; ground_truth: an answer, or JSON with rubrics (description, title, weight).
-               Older: Question and "Answer Critical", Valuable, Context: [{Ingredient, Handle}];
-               query and rubric: [{type, rubric_item}], where the type "negative" turns the sign
+open-instruct  messages; dataset; ground_truth: an answer, or JSON with rubrics (description, title, weight)
 verifier       prompt; truth or ground_truth; verifiers or applicable_verifiers; question_type; group or tissue
 ifeval         prompt; instruction_id_list; kwargs. `ifeval.json` has the check of each instruction id.
 table          one row a criterion or a label: task_id, prompt, criterion_id, criterion, weight, required, check,
-               levels, title, tags; response_id, response, source, label, rater (both may be lists)
+               levels, title, tags; response_id, response, source, label, rater
 answers        task_id (of another file), response_id, response, source, confidence; labels: criterion -> label,
                or criterion -> rater -> label
 labels         task_id, response_id, criterion_id (of other files), label, rater, levels
 dpo            prompt; chosen; rejected: texts, or chats
 qa             question; answer or expected_answer; type or category
 sft            messages; or prompt and completion (output); or instruction, input and output; or a text with
-               "### Instruction:" and "### Response:". label: true or false; a false one is left out
+               "### Instruction:" and "### Response:". label: true
 prompts        prompt, question, query or instruction; messages: a chat that ends with the user; response: an answer
 
 All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `system`, `tags` and `meta`. Other fields are
@@ -71,8 +69,6 @@ from .rows import (
 RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
 ASKED = ("prompt", "question", "query", "instruction")
-# Lists of criteria in the older rows of open-instruct; their name becomes a tag.
-OLDER = ("Answer Critical", "Valuable", "Context")
 SNIPPET = re.compile(
     r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S
 )
@@ -162,15 +158,11 @@ def read_rubric(row: Row) -> None:
     truth = row.take("expected_answer", "answer", "ground_truth")
     if not is_blank(truth):
         fields["truth"] = {"answer": truth}
-    # HealthBench's ideal answer lies in an object that stays in meta.
-    ideal = (row.get("ideal_completions_data") or {}).get("ideal_completion")
     text = row.take("response", "completion", "output")
     name = row.id("response_id") or "response"
     make_task(row, made, fields)
     if text is not None:
         add_answer(row, name, text)
-    if ideal is not None:
-        add_answer(row, "ideal", ideal)
 
 
 def _criteria_of_lists(row: Row) -> list[Criterion]:
@@ -193,16 +185,12 @@ def _snippets_to_cite(row: Row, prompt: Any) -> dict[str, str]:
         raise DataError("the field 'tool_output' is not a text or an object")
     text = "\n".join(map(str, [*tool.values(), prompt]))
     whole = SNIPPET.findall(text)
-    if len(OPENED.findall(text)) != len(whole):
-        raise DataError(
-            "a <snippet> is not closed, nested, or without its id",
-            fix="write <snippet id=ID>text</snippet>, one after another",
-        )
     pairs = {(a or b, body.strip()) for a, b, body in whole}
     # With one id for two texts, a citation could not be checked.
-    if len(dict(pairs)) < len(pairs):
+    if len(OPENED.findall(text)) != len(whole) or len(dict(pairs)) < len(pairs):
         raise DataError(
-            "two snippets have one id", fix="give each snippet an id of its own"
+            "a <snippet> is not closed, nested, without its id, or has the id of another one",
+            fix="write <snippet id=ID>text</snippet>, one after another, each with an id of its own",
         )
     return dict(sorted(pairs))
 
@@ -221,19 +209,13 @@ def read_verl(row: Row) -> None:
 
 
 def read_open_instruct(row: Row) -> None:
-    """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
-    fields, source = read_question(row), row
-    if "ground_truth" in row:
-        source = Row(_rubric_or_answer(row.pop("ground_truth")))
-    if items := _older_items(source):
-        source["rubrics"] = source.json(list, "rubrics") + items
+    """A rubric or an answer in `ground_truth`, whose object is a row of its own."""
+    source = Row(_rubric_or_answer(row.pop("ground_truth")))
     made = _criteria_of_lists(source)
-    if source is not row:
-        row.notes += source.notes
-        fields["truth"] = dict(source)
+    row.notes += source.notes
     if "dataset" in row:
         row.extra["verifier"] = row.pop("dataset")
-    make_task(row, made, fields)
+    make_task(row, made, read_question(row) | {"truth": dict(source)})
 
 
 def _rubric_or_answer(raw: Any) -> dict[str, Any]:
@@ -250,32 +232,12 @@ def _rubric_or_answer(raw: Any) -> dict[str, Any]:
         raw = parse_json(raw, "field 'ground_truth'")
     if not isinstance(raw, dict | list):
         return {"answer": raw}
-    if isinstance(raw, dict) and not raw.keys().isdisjoint((*LISTS, *OLDER)):
+    if isinstance(raw, dict) and not raw.keys().isdisjoint(LISTS):
         return raw
     raise DataError(
         f"the field 'ground_truth' holds a {type(raw).__name__} without a rubric",
         fix='write an answer as a text, or {"rubrics": [...]}',
     )
-
-
-def _older_items(row: Row) -> list[dict[str, Any]]:
-    items = []
-    for name in OLDER:
-        items += [{**item, "tags": [name]} for item in row.json(list, name)]
-    for item in row.json(list, "rubric"):
-        # The type is a tag, and says the sign of the weight, which is a size.
-        kind, size = item.pop("type", None), item.pop("weight", 1.0)
-        is_negative = kind == "negative"
-        if kind not in (None, "positive", "negative") or (is_negative and size < 0):
-            raise DataError(
-                f"the type of a rubric is {kind!r}, its weight {size!r}",
-                where="field 'rubric'",
-                fix="write positive or negative; the weight of a negative one is its size",
-            )
-        if is_negative and size is not True:
-            size = -size
-        items.append({**item, "weight": size, "tags": [kind] if kind else []})
-    return items
 
 
 def read_verifier(row: Row) -> None:
@@ -380,34 +342,17 @@ def read_table(row: Row) -> None:
         if name in row:
             item[name] = row.json(kind, name)
     made = make_criterion(item, "c-" + fingerprint(item)[:8])
-    fields = read_question(row)
-    for name in ("group", "kind", "split", "system"):
-        fields[name] = fields.get(name) or row.take(name)
-    fields |= {"id": row.need_id("task_id"), "criteria": [made]}
-    row.task = from_json(fields, Task, where="")
-    text, by_rater = row.take("response"), _labels_by_rater(row)
+    label = {row.take("rater"): row.take("label")}
+    text, source = row.take("response"), row.take("source")
+    task_id, answer_id = row.need_id("task_id"), row.id("response_id")
+    row["task_id"] = task_id
+    make_task(row, [made], read_question(row))
     if text is not None:
-        name = row.id("response_id") or "r-" + fingerprint([row.task.id, text])[:12]
-        response = add_answer(row, name, text, source=row.take("source"))
-        add_label(row, (*response.ids, made.id), by_rater, **row)
-    elif "response_id" in row or not all(map(is_blank, by_rater.values())):
+        answer_id = answer_id or "r-" + fingerprint([task_id, text])[:12]
+        response = add_answer(row, answer_id, text, source=source)
+        add_label(row, (*response.ids, made.id), label, **row)
+    elif answer_id or not all(map(is_blank, label.values())):
         raise missing_field(("response",), row.data)
-
-
-def _labels_by_rater(row: Row) -> dict[str | None, Any]:
-    """Rater -> label. HealthBench's labels of physicians are two lists of equal length."""
-    labels, raters = row.take("label"), row.take("rater")
-    if not isinstance(labels, list):
-        return {raters: labels}
-    by_rater = dict(zip(raters or (), labels, strict=False))
-    if not isinstance(raters, list) or not len(by_rater) == len(labels) == len(
-        raters
-    ):
-        raise DataError(
-            "the labels are a list, and the raters are not a list of as many different names",
-            fix='write "label": [...] and "rater": [...] of equal length',
-        )
-    return by_rater
 
 
 def read_answers(row: Row) -> None:
@@ -415,13 +360,15 @@ def read_answers(row: Row) -> None:
     text, task_id = row.need("response"), row.need_id("task_id")
     name = row.id("response_id", "id") or "r-" + fingerprint([task_id, text])[:12]
     labels = row.json(dict, "labels")
-    fields = {
-        "source": row.take("source"),
-        "confidence": row.take("stated_confidence", "confidence"),
-        "truncated": row.take("truncated", default=False),
-    }
     response = add_answer(
-        row, name, text, task_id=task_id, meta=row.rest(), **fields
+        row,
+        name,
+        text,
+        task_id=task_id,
+        source=row.take("source"),
+        confidence=row.take("stated_confidence", "confidence"),
+        truncated=row.take("truncated", default=False),
+        meta=row.rest(),
     )
     # The file of the tasks has the question.
     row.take(*QUESTION)
@@ -447,41 +394,35 @@ def read_labels(row: Row) -> None:
     points, levels = row.take("points"), row.json(list, "levels")
     for key in FOR_RATERS:
         row.take(key)
-    scale = None
-    if points or levels:
-        about = {
-            **{"id": "-", "text": "-", "points": points, "levels": levels},
-            "scale": "points" if points else "ordinal",
-        }
-        scale = from_json(about, Criterion, where="")
+    about = {"text": "-", "levels": levels}
+    if points:
+        about |= {"points": points, "scale": "points"}
+    scale = make_criterion(about, "-")
     add_label(row, ids, label, scale, **row)
 
 
 def read_preference(row: Row) -> None:
     """A preferred and a rejected answer, texts or chats that begin alike."""
-    sides = {
-        name: _start_and_answer(row.need(name)) for name in ("chosen", "rejected")
-    }
-    starts = [start for start, _ in sides.values() if start is not None]
-    fields: dict[str, Any] = {"history": [], "system": None}
-    if starts:
-        fields |= starts[0]
-    if not starts or not row.keys().isdisjoint(ASKED):
+    start, chosen = _start_and_answer(row.need("chosen"))
+    other, rejected = _start_and_answer(row.need("rejected"))
+    fields: dict[str, Any] = {"history": [], "system": None, **start}
+    if not start or not row.keys().isdisjoint(ASKED):
         fields |= read_question(row, *ASKED)
-    if any({"system": None, **start} != fields for start in starts):
-        raise DataError(
-            "chosen and rejected answer different prompts",
-            fix="make their system and all turns before the answer equal",
-        )
+    for begin in filter(None, (start, other)):
+        if {"system": None, **begin} != fields:
+            raise DataError(
+                "chosen and rejected answer different prompts",
+                fix="make their system and all turns before the answer equal",
+            )
     make_task(row, [], fields)
-    for name, (_, text) in sides.items():
-        add_answer(row, name, text, meta={"role": name})
+    add_answer(row, "chosen", chosen, meta={"role": "chosen"})
+    add_answer(row, "rejected", rejected, meta={"role": "rejected"})
 
 
-def _start_and_answer(value: Any) -> tuple[dict[str, Any] | None, Any]:
-    """(the fields of the question if the value is a whole chat, the answer)."""
+def _start_and_answer(value: Any) -> tuple[dict[str, Any], Any]:
+    """(the fields of the question where the value is a whole chat, the answer)."""
     if not isinstance(value, list):
-        return None, value
+        return {}, value
     # TRL writes an answer as a chat of one turn where the prompt is a field.
     is_turn = len(value) == 1
     start = [{"role": "user", "content": "-"}] if is_turn else []
@@ -490,12 +431,11 @@ def _start_and_answer(value: Any) -> tuple[dict[str, Any] | None, Any]:
         raise DataError(
             "a chat does not end with an answer", fix="end it with the assistant"
         )
-    return None if is_turn else fields, text
+    return {} if is_turn else fields, text
 
 
 def read_sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
-    fields: dict[str, Any] | None
     if row.keys().isdisjoint(DEMONSTRATIONS):
         layout = LAYOUT.fullmatch(row["text"])
         if layout is None:
@@ -503,7 +443,7 @@ def read_sft(row: Row) -> None:
                 "the field 'text' is not '### Instruction:', its text, '### Response:', its text"
             )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
-        fields = {"prompt": instruction_of(layout)}
+        fields: dict[str, Any] = {"prompt": instruction_of(layout)}
     else:
         fields, text = _start_and_answer(row.need(*DEMONSTRATIONS))
         fields = fields or read_question(row, *ASKED)
@@ -511,29 +451,15 @@ def read_sft(row: Row) -> None:
         raise DataError("there is no answer to learn from", fix="remove the row")
     # TRL's unpaired preferences: a false label marks an answer that nobody should learn.
     mark = row.take("label", default=True)
-    reading = read_label(mark)
-    if reading not in (("met", None), ("unmet", None)):
+    if read_label(mark) != ("met", None):
         raise DataError(
-            f"the label of a demonstration is {mark!r}", fix="write true or false"
+            f"the label of a demonstration is {mark!r}",
+            fix="write true, or leave the row out",
         )
-    if reading == ("unmet", None):
-        row.clear()
-        row.note(
-            "rejected-answer",
-            "an answer with the label false is not a demonstration, and is left out",
-            severity="warning",
-        )
-        return
     make_task(row, [], fields)
     add_answer(
         row, "demonstration", text, source="data", meta={"role": "demonstration"}
     )
-
-
-def read_qa(row: Row) -> None:
-    """A question with its answer."""
-    row["kind"] = row.take("category", "type", "kind")
-    read_rubric(row)
 
 
 RowTest = Callable[[Mapping[str, Any]], bool]
@@ -542,23 +468,6 @@ RowTest = Callable[[Mapping[str, Any]], bool]
 def _has_fields(*names: str, beside: tuple[str, ...] = ()) -> RowTest:
     """One of these fields is there, and all those beside it."""
     return lambda r: not r.keys().isdisjoint(names) and r.keys() >= set(beside)
-
-
-def _has_criteria(r: Mapping[str, Any]) -> bool:
-    # HealthBench's labels have one criterion under `rubric`, a text.
-    text = r.get("rubric")
-    is_text = isinstance(text, str) and not JSON_TEXT.match(text)
-    return any(name in r for name in LISTS if name != "rubric" or not is_text)
-
-
-def _is_open_instruct(r: Mapping[str, Any]) -> bool:
-    items = r.get("rubric")
-    if isinstance(items, list) and items and isinstance(items[0], dict):
-        return "rubric_item" in items[0]
-    return (
-        isinstance(r.get("Answer Critical"), list)
-        or {"messages", "ground_truth"} <= r.keys()
-    )
 
 
 def _is_answer(r: Mapping[str, Any]) -> bool:
@@ -584,11 +493,17 @@ FORMATS: dict[str, tuple[RowTest, Callable[[Row], None]]] = {
     "verifier": (_has_fields("verifiers", "applicable_verifiers"), read_verifier),
     "verl": (_has_fields("reward_model"), read_verl),
     "refiner": (_has_fields("positive_rubrics", "negative_rubrics"), read_rubric),
-    "open-instruct": (_is_open_instruct, read_open_instruct),
-    "rubric": (_has_criteria, read_rubric),
+    "open-instruct": (
+        _has_fields("ground_truth", beside=("messages",)),
+        read_open_instruct,
+    ),
+    "rubric": (_has_fields(*LISTS), read_rubric),
     "dpo": (_has_fields("chosen", "rejected"), read_preference),
     "answers": (_is_answer, read_answers),
-    "qa": (_has_fields("answer", "expected_answer", beside=("question",)), read_qa),
+    "qa": (
+        _has_fields("answer", "expected_answer", beside=("question",)),
+        read_rubric,
+    ),
     "sft": (_is_demonstration, read_sft),
     "prompts": (_has_fields(*QUESTION), read_rubric),
 }
@@ -597,7 +512,7 @@ READ_BY_A_FORM = frozenset(
     (
         *QUESTION, *LISTS, "input", "criterion", "label", "labels", "response", "chosen", "rejected", "completion",
         "output", "answer", "expected_answer", "truth", "ground_truth", "verifiers", "applicable_verifiers",
-        "instruction_id_list", "kwargs", "reward_model", "Answer Critical",
+        "instruction_id_list", "kwargs", "reward_model", "answer critical",
     )
 )  # fmt: skip
 

@@ -63,17 +63,13 @@ class TaskSet:
     def _answers(self) -> dict[str, list[Response]]:
         return group((r.task_id, r) for r in self.responses)
 
-    @cached_property
-    def _labels(self) -> dict[str, list[Verdict]]:
-        return group((v.task_id, v) for v in self.verdicts)
-
     def answers(self, task_id: str) -> list[Response]:
         """The answers to one task."""
         return self._answers.get(task_id, [])
 
     def labels(self, task_id: str) -> list[Verdict]:
         """The labels and recorded verdicts on one task's answers."""
-        return self._labels.get(task_id, [])
+        return [v for v in self.verdicts if v.task_id == task_id]
 
     def halves(self) -> tuple[list[Task], list[Task]]:
         """(tasks to train on, tasks that are held out), by their field `split`.
@@ -229,10 +225,8 @@ class _Reader:
         for count, (place, parse_row) in enumerate(rows_of(source), 1):
             with self._collected(count, place):
                 self.originals[count] = row_fields(parse_row)
-                rows[count] = (
-                    place,
-                    parse_chats(self._rename(self.originals[count])),
-                )
+                data = parse_chats(self._rename(self.originals[count]))
+                rows[count] = (place, data)
         if not count:
             raise DataError("there are no rows", where=self.name)
         if self.format == "auto":
@@ -313,11 +307,7 @@ class _Reader:
                 renames=dict.fromkeys(ids, "task_id"),
             )
         for name, value in row.items():
-            if (
-                name.lower() in READ_BY_A_FORM
-                and value not in ("", [], {})
-                and value not in _texts_of(row)
-            ):
+            if name.lower() in READ_BY_A_FORM and value not in ("", [], {}):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}, which means something in others",
                     fix="rename it to 'note' if it may be left aside, or write the row in another form",
@@ -389,11 +379,30 @@ class _Reader:
             raise DataError(
                 f"fields= renames {min(lost)!r}, which no row has", where=self.name
             )
+        findings = [
+            Finding(
+                code="skipped-rows",
+                severity="error",
+                message=f"{len(equal)} of {count} rows are left out; {equal[0].what}",
+                where=equal[0].where,
+                rows=len(equal),
+                suggestion=equal[0].fix,
+            )
+            for equal in self._equal_errors()
+        ]
+        # What a user should know of the rows, although they could be read.
+        for note, n in self.notes.most_common():
+            message = f"{note.message}: {n} in {count} rows"
+            findings.append(
+                msgspec.structs.replace(
+                    note, message=message, where=self.name, rows=n
+                )
+            )
         made = TaskSet(
             tasks=list(self.tasks.values()),
             responses=[r for r in self.records.values() if isinstance(r, Response)],
             verdicts=[v for v in self.records.values() if isinstance(v, Verdict)],
-            findings=[*self._errors_as_findings(count), *self._notes(count)],
+            findings=findings,
             format=self.format,
             path=self.path,
         )
@@ -402,32 +411,10 @@ class _Reader:
             made.check(self.name)
         return made
 
-    def _notes(self, count: int) -> Iterator[Finding]:
-        """What a user should know of the rows, although they could be read."""
-        for note, n in self.notes.most_common():
-            yield msgspec.structs.replace(
-                note,
-                message=f"{note.message}: {n} in {count} rows",
-                where=self.name,
-                rows=n,
-            )
-
     def _equal_errors(self) -> list[list[DataError]]:
         """The errors in the order of the rows, equal ones together."""
-        errors = [self.errors[n] for n in sorted(self.errors)]
-        return list(group(((e.what, e.fix), e) for e in errors).values())
-
-    def _errors_as_findings(self, count: int) -> Iterator[Finding]:
-        for equal in self._equal_errors():
-            n, first = len(equal), equal[0]
-            yield Finding(
-                code="skipped-rows",
-                severity="error",
-                message=f"{n} of {count} rows are left out; {first.what}",
-                where=first.where,
-                rows=n,
-                suggestion=first.fix,
-            )
+        errors = sorted(self.errors.items())
+        return list(group(((e.what, e.fix), e) for _, e in errors).values())
 
     def _all_errors(self, count: int) -> DataError:
         """One error out of many: each fault once, with its first place and its number."""
@@ -437,14 +424,13 @@ class _Reader:
         if renames:
             remedies.insert(0, self._call(renames))
         if len(self.errors) < count:
-            call = self._call(self.fields, "on_error='skip'")
+            call = self._call(self.fields, on_error="skip")
             remedies.append(f"leave such rows out: {call}")
-        lines = ["\n  or: ".join(remedies)]
-        lines += [f"  and {_places(errors)}: {errors[0].what}" for errors in others]
+        lines = [f"  and {_places(errors)}: {errors[0].what}" for errors in others]
         return DataError(
             first[0].what,
             where=_places(first),
-            fix="\n".join(lines),
+            fix="\n".join(["\n  or: ".join(remedies), *lines]),
             renames=renames,
         )
 
@@ -463,16 +449,13 @@ class _Reader:
             return e.renames
         return fields
 
-    def _call(self, fields: dict[str, str], *options: str) -> str:
+    def _call(self, fields: dict[str, str], on_error: str = "") -> str:
         """The call of `load` that reads this file with these options, and with the form that was chosen."""
-        call = ["rows"]
-        if self.path:
-            call = [repr(str(self.path))]
-        if self.chosen != "auto":
-            call.append(f"format={self.chosen!r}")
-        if fields:
-            call.append(f"fields={fields!r}")
-        return f"load({', '.join([*call, *options])})"
+        chosen = self.chosen.removeprefix("auto")
+        options = {"format": chosen, "fields": fields, "on_error": on_error}
+        words = [f"{name}={value!r}" for name, value in options.items() if value]
+        source = repr(str(self.path)) if self.path else "rows"
+        return f"load({', '.join([source, *words])})"
 
 
 def _places(errors: list[DataError]) -> str:
@@ -485,17 +468,6 @@ def _places(errors: list[DataError]) -> str:
 def _filled_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that say a form: Parquet gives every row every field. A blank label still says one."""
     return {k: v for k, v in data.items() if v is not None or k == "label"}
-
-
-def _texts_of(row: Row) -> list[Any]:
-    """What was read of a row, as values: a field that repeats one of them loses nothing."""
-    texts = [value for name, value in row.data.items() if name not in row]
-    if row.task:
-        texts += [row.task.prompt, *(turn["content"] for turn in row.task.history)]
-    for record in row.records:
-        if isinstance(record, Response):
-            texts.append(record.text)
-    return texts
 
 
 def _joined_task(old: Task, part: Task) -> Task:

@@ -14,9 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from ..system.settings import nearest
+from ..system.settings import check_names
 from .downloads import recordings_folder
 from .load import TaskSet
 
@@ -70,10 +69,7 @@ class RecordedJudges:
 
     def judge(self, name: str) -> str:
         """The name, where there is such a judge; else DataError with the nearest one."""
-        if name not in MODELS:
-            raise DataError(
-                f"no recorded judge is called {name!r}", fix=nearest(name, MODELS)
-            )
+        check_names([name], MODELS, where="recorded judges")
         return name
 
     def reply(self, judge: str, prompt: str) -> Reply | None:

@@ -30,7 +30,7 @@ LAYOUT = re.compile(
     r"\s*(?:Below is an instruction[^\n]*\n\s*)?### Instruction:\n(.*?)\n+### Response:\n?(.*?)(?:<\|\w+\|>|</s>)?\s*",
     re.S,
 )
-QUESTION = ("prompt", "messages", "question", "query", "instruction", "Question")
+QUESTION = ("prompt", "messages", "question", "query", "instruction")
 # A name that is so like one of ours is a slip. Names of ids and numbered names are alike without meaning the same.
 NEAR = 0.8
 
@@ -39,16 +39,15 @@ TEXTS = ("text", "criterion", "description")
 FIELD_OF = {
     **{name: name for name in Criterion.__struct_fields__},
     **dict.fromkeys(
-        (*TEXTS, "rubric", "rubric_item", "requirement", "question", "Ingredient"),
+        (*TEXTS, "rubric", "requirement", "question"),
         "text",
     ),
     # HealthBench's points may be negative; they say how much a criterion counts.
     "points": "weight",
     "criterion_id": "id",
-    "Handle": "title",
     "name": "title",
     **dict.fromkeys(
-        ("category", "type", "kind", "note", "notes", "origin", "source"), "note"
+        ("category", "kind", "note", "notes", "origin", "source"), "note"
     ),
     **dict.fromkeys(
         ("criterion_origin", "instruction_type", "instruction_necessity"), "note"
@@ -99,9 +98,7 @@ class Row(dict[str, Any]):
 
     def json(self, kind: type[Container], *names: str) -> Container:
         """A field that holds a list or an object, or its JSON text, as a table has it; empty where there is none."""
-        value = self.take(*names)
-        if value is None:
-            return kind()
+        value = self.take(*names, default=kind())
         if isinstance(value, str):
             value = parse_json(value, f"field {names[0]!r}")
         if not isinstance(value, kind):
@@ -116,11 +113,7 @@ class Row(dict[str, Any]):
         if value is None:
             return None
         # True is an int in Python, and not an id.
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, str | int)
-            or value == ""
-        ):
+        if type(value) not in (str, int) or value == "":
             raise DataError(
                 f"the id {' or '.join(map(repr, names))} is {value!r}",
                 fix="write a text or whole number",
@@ -310,11 +303,7 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
 
 def read_question(row: Row, *names: str) -> dict[str, Any]:
     """The fields of a task that hold the question: of a text, a chat, an instruction with its input, or a layout."""
-    names = names or QUESTION
-    is_instruction = "instruction" in row and row.keys().isdisjoint(
-        names[: names.index("instruction")]
-    )
-    value = row.need(*names)
+    value = row.need(*(names or QUESTION))
     if isinstance(value, list):
         fields, text = read_chat(value)
         if text is not None:
@@ -323,7 +312,7 @@ def read_question(row: Row, *names: str) -> dict[str, Any]:
                 fix="end it with the user",
             )
         return fields
-    if is_instruction:
+    if row.data.get("instruction") is value:
         # Alpaca's input and Dolly's context are what the instruction speaks of.
         more = row.take("input", "context")
         if not is_blank(more):
@@ -344,7 +333,12 @@ def instruction_of(layout: re.Match[str]) -> str:
 def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
     name = row.id("task_id", "id", "prompt_id")
-    for key, *others in (("group",), ("split",), ("system",), ("kind", "category")):
+    for key, *others in (
+        ("group",),
+        ("split",),
+        ("system",),
+        ("kind", "category", "type"),
+    ):
         fields[key] = fields.get(key) or row.take(key, *others)
     for key, kind in JSON_OF_TASK.items():
         fields[key] = fields.get(key) or row.json(kind, key)

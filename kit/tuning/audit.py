@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import jinja2
 import msgspec
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..data import TaskSet
 from ..errors import DataError, MissingError
-from ..judging import Judge, JudgeSource, Ledger, Usage, estimate, judge_of
+from ..judging import JudgeSource, Ledger, Usage, estimate, judge_of
 from ..judging import judge as run_judge
 from ..plots import Figure, forest
 from ..records import Response, Task, leaves
@@ -72,8 +72,9 @@ class AuditReport:
         rows = []
         for name, rate in self.rates.items():
             change = AUDIT_CHANGES[name]
-            note = rate.note or "nothing to gain or to compare"
-            text = str(rate) if rate.n else note
+            text = rate.note or "nothing to gain or to compare"
+            if rate.n:
+                text = str(rate)
             rows.append((change.kind, name, text, change.what))
         return pd.DataFrame(rows, columns=["kind", "name", "rate", "what"])
 
@@ -119,10 +120,10 @@ class AuditReport:
 
     def _name_fault(self, change: AuditChange) -> str:
         e = self.rates[change.name]
-        rate = (
-            f"{format_number(e.value, 2)} {format_interval(e.low, e.high)}, n={e.n}"
+        return (
+            f"{change.name} ({change.what}) {format_number(e.value, 2)} "
+            f"{format_interval(e.low, e.high)}, n={e.n}"
         )
-        return f"{change.name} ({change.what}) {rate}"
 
     def __repr__(self) -> str:
         return f"{self.table().to_string(index=False)}\n{self.line}"
@@ -180,7 +181,6 @@ class ChangedAnswers:
         first = {r.task_id: r.text for r in reversed(self.answers)}
         texts = list(first.values())
         self.others = dict(zip(first, texts[1:] + texts[:1], strict=True))
-        self.templates = jinja2.Environment(keep_trailing_newline=True)
 
     def applicable(self, names: Iterable[str]) -> list[AuditChange]:
         """The changes of these names that fit the judge."""
@@ -192,17 +192,9 @@ class ChangedAnswers:
             c for n, c in AUDIT_CHANGES.items() if n in names and c.kind in kinds
         ]
 
-    def judge_under(self, change: AuditChange) -> Judge:
-        """The judge; under a change of the group's order, one that draws another order."""
-        judge = self.judge
-        if change.kind == "group":
-            # A group judge draws the order of the answers from its seed.
-            judge = type(judge)(judge.judge, seed=judge.seed + 1)
-        return cast(Judge, judge)
-
-    def tasks_under(self, change: AuditChange) -> list[Task]:
-        """The tasks with their criteria as the change words and orders them."""
-        wording = self.templates.from_string(change.criterion)
+    def under(self, change: AuditChange) -> dict[str, Any]:
+        """The tasks, answers and judge of an audit under a change, as `kit.judge` takes them."""
+        wording = jinja2.Template(change.criterion, keep_trailing_newline=True)
         tasks = []
         for task in self.tasks:
             criteria = [
@@ -212,11 +204,7 @@ class ChangedAnswers:
             # An order of -1 turns them round.
             ordered = tuple(criteria[:: change.order])
             tasks.append(replace(task, criteria=ordered))
-        return tasks
-
-    def answers_under(self, change: AuditChange) -> list[Response]:
-        """The answers as the change writes them."""
-        template = self.templates.from_string(change.answer)
+        template = jinja2.Template(change.answer, keep_trailing_newline=True)
         answers = []
         for response in self.answers:
             text = template.render(
@@ -225,7 +213,11 @@ class ChangedAnswers:
                 criteria=self.criteria[response.task_id],
             )
             answers.append(replace(response, text=text))
-        return answers
+        judge = self.judge
+        if change.kind == "group":
+            # A group judge draws the order of the answers from its seed.
+            judge = type(judge)(judge.judge, seed=judge.seed + 1)
+        return {"tasks": tasks, "responses": answers, "judge": judge}
 
 
 def estimate_audit(
@@ -238,12 +230,7 @@ def estimate_audit(
     """What an audit takes: calls, tokens and dollars of the plain answers and of each change."""
     material, usage = ChangedAnswers(judge, tasks, responses), Usage()
     for change in [NO_CHANGE, *material.applicable(AUDIT_CHANGES)]:
-        usage += estimate(
-            material.tasks_under(change),
-            material.answers_under(change),
-            judge=material.judge_under(change),
-            ledger=ledger,
-        )
+        usage += estimate(**material.under(change), ledger=ledger)
     return usage
 
 
@@ -287,14 +274,8 @@ def _credit_table(
     material: ChangedAnswers, change: AuditChange, options: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Credit on all answers under a change, one row per verdict."""
-    tasks = material.tasks_under(change)
-    verdicts = run_judge(
-        tasks,
-        material.answers_under(change),
-        judge=material.judge_under(change),
-        progress=False,
-        **options,
-    )
-    table = verdicts.table(tasks=tasks).set_index(IDS)
+    sides = material.under(change)
+    verdicts = run_judge(**sides, progress=False, **options)
+    table = verdicts.table(tasks=sides["tasks"]).set_index(IDS)
     is_met = met_of(table["value"])
     return table.assign(credit=is_met.mask(table["weight"] < 0, 1 - is_met))

@@ -57,19 +57,22 @@ class Playground:
 
     def sides(self) -> dict[str, dict[str, Any]]:
         """What is judged "before" the edits and "now": tasks and judge."""
-        old = judge_with_prompt(self.judge, self.first_prompt)
-        new = judge_with_prompt(self.judge, self.prompt)
-        edited = [*self.edited.values()]
         return {
-            "before": {"tasks": self.tasks.tasks, "judge": old},
-            "now": {"tasks": edited, "judge": new},
+            "before": {
+                "tasks": self.tasks.tasks,
+                "judge": judge_with_prompt(self.judge, self.first_prompt),
+            },
+            "now": {
+                "tasks": [*self.edited.values()],
+                "judge": judge_with_prompt(self.judge, self.prompt),
+            },
         }
 
     def estimate(self, answers: Sequence[Response]) -> Usage:
         """The most that judging these answers before and after the edits costs; stored verdicts are free."""
         before, now = self.sides().values()
-        usage = estimate(**before, responses=answers, ledger=self.ledger)
-        return usage + estimate(**now, responses=answers, ledger=self.ledger)
+        options: dict[str, Any] = {"responses": answers, "ledger": self.ledger}
+        return estimate(**before, **options) + estimate(**now, **options)
 
     def compare(self, answers: Sequence[Response]) -> Html:
         """Judge these answers before and after the edits: what flipped, scores, and labels beside them."""
@@ -103,8 +106,9 @@ class Playground:
 
     def choose_answers(self, task: str, number: int) -> list[Response]:
         """The first answers of the set, those of a task before all others."""
-        answers = sorted(self.tasks.responses, key=lambda a: a.task_id != task)
-        return answers[:number]
+        return sorted(self.tasks.responses, key=lambda a: a.task_id != task)[
+            :number
+        ]
 
     def _ipython_display_(self) -> None:
         from IPython import display
@@ -142,16 +146,15 @@ class Playground:
         def read(_: object = None) -> list[Response]:
             """Take over all fields, and say on the button what a click costs."""
             self.prompt = prompt.value
-            ids = [c.id for c in self.edited[menu.value].criteria]
-            for name, row in zip(ids, fields.children, strict=True):
-                weight, text = (field.value for field in row.children)
-                self.edit(menu.value, name, text=text, weight=weight)
+            criteria = self.edited[menu.value].criteria
+            for c, row in zip(criteria, fields.children, strict=True):
+                weight, text = row.children
+                self.edit(menu.value, c.id, text=text.value, weight=weight.value)
             answers = self.choose_answers(menu.value, number.value)
             usage = self.estimate(answers)
-            cost = f"at most {usage.calls} calls, {format_cost(usage.cost, 4)}"
-            run.description = (
-                f"Judge: {cost if usage.calls else 'free, all stored'}"
-            )
+            run.description = "Judge: free, all stored"
+            if usage.calls:
+                run.description = f"Judge: at most {usage.calls} calls, {format_cost(usage.cost, 4)}"
             return answers
 
         def judge_now(_: object) -> None:
@@ -163,8 +166,8 @@ class Playground:
             read()
 
         def keep_now(_: object) -> None:
-            where = f"rubrics.jsonl and prompt.txt are in {self.keep()}."
-            result.value = f"<p>{html.escape(where)}</p>"
+            where = html.escape(str(self.keep()))
+            result.value = f"<p>rubrics.jsonl and prompt.txt are in {where}.</p>"
 
         draw()
         menu.observe(draw, "value")
@@ -172,12 +175,9 @@ class Playground:
         prompt.observe(read, "value")
         run.on_click(judge_now)
         keep.on_click(keep_now)
-        criteria, title = (
-            w.HTML("<b>Weights and criteria</b>"),
-            w.HTML("<b>Prompt</b>"),
-        )
-        judged = [title, prompt, w.HBox([run, keep]), result]
-        return w.VBox([menu, number, criteria, fields, *judged])
+        title = w.HTML("<b>Weights and criteria</b>")
+        judged = [w.HTML("<b>Prompt</b>"), prompt, w.HBox([run, keep]), result]
+        return w.VBox([menu, number, title, fields, *judged])
 
 
 def _score_text(score: float | None) -> str:

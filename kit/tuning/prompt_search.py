@@ -1,10 +1,10 @@
-"""Better prompts for a judge: GEPA rewrites them from the judge's mistakes (Agrawal et al. 2025),
-or labelled examples are added. Only train is used. What comes of it competes as trials on dev.
+"""Better prompts for a judge: GEPA rewrites them from the judge's mistakes (Agrawal et al. 2025).
+
+Only train is used. What comes of it competes as trials on dev.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..judging import JudgeSource, Usage, complete, estimate, judge_of
+from ..judging import JudgeSource, complete, judge_of
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch
@@ -97,18 +97,20 @@ def search(
     *,
     rows: int = 300,
     reflect: JudgeSource | Callable[[str], str] | None = None,
-    dry: bool = False,
-) -> list[str] | Usage:
+) -> list[str]:
     """Let GEPA rewrite the baseline's prompt. Returns the names of the trials that came of it.
 
     rows : at most so many rows of train are judged; then each new prompt is judged as a trial.
     reflect : who rewrites, a judge's name or mapping, or a function prompt -> text (default: the
-    judge's own model). dry : True returns a `Usage`, the most that it may take, and judges
-    nothing. Replies are in the ledger, so a search that was stopped goes on where it was.
+    judge's own model). Replies are in the ledger, so a search that was stopped goes on where it was.
     """
     bench.need_parts("search")
-    train = bench.usable(bench.rows, "train")
-    track, feed = _halves_by_prompt(train)
+    train = bench.rows[bench.part == "train"]
+    # Rows on which GEPA follows its candidates, and rows that feed the rewriter, by prompt.
+    prompts = np.random.default_rng(0).permutation(sorted(set(train["cluster"])))
+    is_tracked = train["cluster"].isin(prompts[: round(len(prompts) / 2)])
+    track = train.index[is_tracked].tolist()
+    feed = train.index[~is_tracked].tolist()
     # Rows that one round may judge.
     round_size = 2 * min(BATCH_SIZE, len(feed)) + len(track)
     if rows < len(track) + round_size:
@@ -117,23 +119,34 @@ def search(
             where="search",
             fix=f"rows={len(track) + round_size}",
         )
-    # Without another one, the judge's own model rewrites its prompt.
-    judge = bench.judge_of(bench.prompt)
-    if dry:
-        rounds = (rows - len(track)) // round_size
-        n = rows + rounds * int((bench.part != "test").sum())
-        whole = estimate(bench.data, bench.answers(train), judge=judge)
-        # Round up: a forecast may be too high, never too low.
-        return sum([whole] * math.ceil(n / len(train)), Usage())
     writer = reflect
     if not callable(writer):
-        rewriter = judge_of(writer or judge)
+        # Without another one, the judge's own model rewrites its prompt.
+        rewriter = judge_of(writer or bench.judge_of(bench.prompt))
         writer = partial(
             complete, rewriter, ledger=bench.ledger, budget=bench.budget
         )
-    texts = _rewritten_prompts(
-        WorkbenchAdapter(bench, train), track, feed, writer, rows - round_size
+    from gepa.api import optimize
+
+    adapter = WorkbenchAdapter(bench, train)
+    result: GEPAResult[Any, Any] = optimize(
+        seed_candidate={PROMPT_COMPONENT: bench.prompt},
+        trainset=feed,
+        valset=track,
+        adapter=adapter,
+        reflection_lm=cast("LanguageModel", writer),
+        reflection_prompt_template=REWRITE_TEMPLATE.read_text("utf-8"),
+        reflection_minibatch_size=min(BATCH_SIZE, len(feed)),
+        # A round that may pass the cap is not begun: its rows would be paid and not used.
+        stop_callbacks=lambda state: state.total_num_evals > rows - round_size,
+        # Of a minibatch without a mistake there is nothing to learn.
+        perfect_score=adapter.weight.min(),
+        logger=SimpleNamespace(log=_raise_first_error),
+        seed=0,
+        raise_on_exception=True,
     )
+    # The first candidate is the prompt itself. Which of the others is used is decided on dev.
+    texts = dict.fromkeys(c[PROMPT_COMPONENT] for c in result.candidates[1:])
     # Prompts that are trials already are not judged again.
     names = {t.prompt: name for name, t in bench.trials.items()}
     for text in texts:
@@ -143,61 +156,7 @@ def search(
     return [names[text] for text in texts]
 
 
-def _halves_by_prompt(train: pd.DataFrame) -> tuple[list[int], list[int]]:
-    """Rows on which GEPA follows its candidates, and rows that feed the rewriter."""
-    prompts = np.random.default_rng(0).permutation(sorted(set(train["cluster"])))
-    is_tracked = train["cluster"].isin(prompts[: round(len(prompts) / 2)])
-    return train[is_tracked].index.tolist(), train[~is_tracked].index.tolist()
-
-
-def _rewritten_prompts(
-    adapter: WorkbenchAdapter,
-    track: list[int],
-    feed: list[int],
-    writer: Callable[[str], str],
-    last_round_at: int,
-) -> list[str]:
-    """The prompts that GEPA accepts, in their order. last_round_at : rows after which no round begins."""
-    from gepa.api import optimize
-
-    result: GEPAResult[Any, Any] = optimize(
-        seed_candidate={PROMPT_COMPONENT: adapter.bench.prompt},
-        trainset=feed,
-        valset=track,
-        adapter=adapter,
-        reflection_lm=cast("LanguageModel", writer),
-        reflection_prompt_template=REWRITE_TEMPLATE.read_text("utf-8"),
-        reflection_minibatch_size=min(BATCH_SIZE, len(feed)),
-        # A round that may pass the cap is not begun: its rows would be paid and not used.
-        stop_callbacks=lambda state: state.total_num_evals > last_round_at,
-        # Of a minibatch without a mistake there is nothing to learn.
-        perfect_score=adapter.weight.min(),
-        logger=SimpleNamespace(log=_raise_first_error),
-        seed=0,
-        raise_on_exception=True,
-    )
-    # The first candidate is the prompt itself. Which of the others is used is decided on dev.
-    texts = (candidate[PROMPT_COMPONENT] for candidate in result.candidates[1:])
-    return list(dict.fromkeys(texts))
-
-
 def _raise_first_error(message: str) -> None:
     """GEPA logs what a rewriter raises, and goes on; here the first error ends the search."""
     if error := sys.exception():
         raise error
-
-
-def examples(bench: Workbench, k: int = 4) -> str:
-    """The prompt with k labelled examples of train, met and unmet by turns: `try_("shown", ...)`."""
-    bench.need_parts("examples")
-    rows = bench.usable(bench.rows, "train").sample(frac=1, random_state=0)
-    # By turns, or the judge would learn that most verdicts are alike.
-    rows["turn"] = rows.groupby("human").cumcount()
-    picks = rows.sort_values(["turn", "human"], ascending=[True, False]).head(k)
-    lines = [bench.prompt, "Examples of verdicts on other tasks:"]
-    for row in picks.itertuples():
-        verdict = "met" if row.human else "unmet"
-        lines.append(
-            f"Criterion: {row.text}\nAnswer: {str(row.answer)[:400]}\nVerdict: {verdict}"
-        )
-    return "\n\n".join(lines)

@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pandas as pd
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ..errors import DataError
@@ -31,8 +30,8 @@ from ..judging import judge as run_judge
 from ..judging.factory import split_spec
 from ..people import LabelFile, label_rows
 from ..plots import Figure, forest
-from ..records import Response, fingerprint
-from ..records.tables import IDS, Results, met_of, plain, show, table
+from ..records import fingerprint
+from ..records.tables import IDS, met_of, plain, show, table
 from ..stats import (
     Estimate,
     agreement_difference,
@@ -43,8 +42,7 @@ from ..stats import (
 )
 from ..system import paths
 from ..system.settings import check_names
-from .audit import AUDIT_CHANGES, audit
-from .prompt_search import examples, search
+from .prompt_search import search
 
 # A name, a mapping with options, or a function prompt, **settings -> judge.
 WorkbenchJudge = JudgeSource | Callable[..., Judge]
@@ -139,7 +137,7 @@ class Workbench:
         prompt, **settings -> judge.
     ledger : a file or Ledger in which verdicts are stored. prompt : where to begin (the judge's
         own). seals : the folder of test readings (beside the runs).
-    rows is a DataFrame with a label each, trials name -> PromptTrial, doubts row -> reason.
+    rows is a DataFrame with a label each, trials name -> PromptTrial.
 
     >>> bench = Workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
     >>> _ = bench.try_("strict", paths.data("judge_prompts", "strict.txt").read_text("utf-8"))
@@ -172,15 +170,20 @@ class Workbench:
             part = np.where(part == "test", "dev", part)
             part = np.where(splits == "test", "test", part)
         # A sealed row is known by its texts, whatever its ids are.
-        self.rows = rows.assign(part=part, id=list(map(fingerprint, texts)))
-        self.doubts = dict.fromkeys(
-            self.rows.index[self.rows["human"].isna()],
-            "the raters: unknown, or evenly split",
-        )
-        self.small = _too_few_prompts(self.rows)
-        if self.small:
+        rows = rows.assign(part=part, id=list(map(fingerprint, texts)))
+        # Raters that do not know, or split evenly, give no label.
+        self.rows = rows.dropna(subset=["human"])
+        self.doubts = len(rows) - len(self.rows)
+        prompts = self.rows.groupby("part")["cluster"].nunique()
+        prompts = prompts.reindex(PART_NAMES, fill_value=0)
+        few = prompts.index[prompts < MIN_PROMPTS]
+        self.small = ""
+        if len(few):
+            self.small = (
+                f"fewer than {MIN_PROMPTS} prompts fall into {', '.join(few)}"
+            )
             # Too few to choose on one part and to test on another: a comparison is all they carry.
-            self.rows["part"] = "dev"
+            self.rows = self.rows.assign(part="dev")
         self.part = self.rows["part"]
 
     # -- trials
@@ -190,8 +193,7 @@ class Workbench:
         """Judge train and dev with this prompt and keep the result as a trial.
 
         prompt : default the baseline's. settings : options of the judge (how="one", temperature=1),
-        or judge= another judge; votes=n; panel=[trials]; escalate=[cheap trial, strong trial];
-        cutoff=P(met) from which a verdict is met; reword={criterion: new text}. The same trial again costs nothing.
+        or judge= another judge; cutoff=P(met) from which a verdict is met. The same trial again costs nothing.
         """
         # The baseline is in every comparison, so it is judged before anything else.
         if name != BASELINE_NAME:
@@ -220,55 +222,26 @@ class Workbench:
         self,
         prompt: str,
         *,
-        panel: Sequence[str] = (),
-        escalate: Sequence[str] = (),
-        votes: int = 0,
         cutoff: float | None = None,
         judge: WorkbenchJudge | None = None,
         **options: Any,
     ) -> Judge:
         """The judge of a trial with this prompt and these settings."""
-        if panel or escalate:
-            kind = "panel" if panel else "escalate"
-            trials = map(self.trial, panel or escalate)
-            members = [self.judge_of(t.prompt, **t.settings) for t in trials]
-            return judge_of({kind: members, **options})
-        base = self.judge if judge is None else judge
-        base = judge_with_prompt(base, prompt, **options)
-        if votes:
-            base = {"votes": base, "n": votes}
+        base = judge_with_prompt(judge or self.judge, prompt, **options)
         if cutoff is not None:
             base = {"cutoff": base, "at": cutoff}
         return judge_of(base)
 
-    def answers(self, rows: pd.DataFrame) -> list[Response]:
-        """The answers to which these rows belong."""
-        ids = set(zip(rows["task"], rows["response"], strict=True))
-        return [r for r in self.data.responses if r.ids in ids]
-
-    def ask(
-        self,
-        rows: pd.DataFrame,
-        prompt: str,
-        *,
-        reword: Mapping[str, str] = {},
-        **settings: Any,
-    ) -> pd.DataFrame:
+    def ask(self, rows: pd.DataFrame, prompt: str, **settings: Any) -> pd.DataFrame:
         """These rows with the columns of `Verdicts.table`, and `met`: 1, 0, or NaN where unknown.
 
         All criteria of an answer go out together, whoever asks. They shape each other's verdicts,
         so the search finds in the ledger what a trial asked, and the other way round.
         """
-        check_names(reword, set(self.rows["text"]), where="reword")
-        tasks = []
-        for task in self.data:
-            criteria = [
-                replace(c, text=reword.get(c.text, c.text)) for c in task.criteria
-            ]
-            tasks.append(replace(task, criteria=tuple(criteria)))
+        ids = set(zip(rows["task"], rows["response"], strict=True))
         verdicts = run_judge(
-            tasks,
-            self.answers(rows),
+            self.data,
+            [r for r in self.data.responses if r.ids in ids],
             judge=self.judge_of(prompt, **settings),
             ledger=self.ledger,
             budget=self.budget,
@@ -285,24 +258,13 @@ class Workbench:
         )
         return rows.merge(frame, how="left", on=IDS).set_index(rows.index)
 
-    def doubt(self, row: int, who: str, why: str) -> None:
-        """Leave a label of train or dev out of every number. who : whose doubt it is."""
-        if self.part[row] == "test":
-            raise DataError(
-                "this row belongs to the sealed test", where=f"row {row}"
-            )
-        self.doubts[row] = f"{who}: {why}"
-
-    def usable(self, rows: pd.DataFrame, part: str) -> pd.DataFrame:
-        """The rows of a part whose labels nobody doubts."""
-        return rows[(rows["part"] == part) & ~rows.index.isin(list(self.doubts))]
-
-    search, examples = search, examples
+    search = search
 
     # -- what came of them
     def verdicts(self, name: str, part: str = "dev") -> pd.DataFrame:
         """The rows of a part with a trial's verdicts."""
-        return self.usable(self.trial(name).verdicts, part)
+        rows = self.trial(name).verdicts
+        return rows[rows["part"] == part]
 
     def agreement(self, name: str, part: str = "dev") -> Estimate:
         """Kappa of a trial with people, with its interval over prompts."""
@@ -395,11 +357,15 @@ class Workbench:
         """
         self.need_parts("test")
         new, old = self.trial(name or self.choose()), self.trial(BASELINE_NAME)
-        rows = self.usable(self.rows, "test")
+        rows = self.rows[self.part == "test"]
         ids = sorted(rows["id"])
         who = "a function" if callable(self.judge) else str(self.judge)
         request = fingerprint(
-            [ids, who, self._identity_of(new), self._identity_of(old)]
+            [
+                *(ids, who),
+                [new.prompt, plain(new.settings), []],
+                [old.prompt, plain(old.settings), []],
+            ]
         )
         earlier = _earlier_readings(self.seals, ids)
         # Rerunning a notebook is the same question; it is not a second look.
@@ -412,7 +378,16 @@ class Workbench:
                 where=str(self.seals),
                 fix="report the first reading, label new rows, or pass unseal=True and say so",
             )
-        reading = self._read_test(rows, new, old, len(earlier) + 1)
+        judged = self.ask(rows, new.prompt, **new.settings)
+        gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
+        dev = self.agreement(new.name)
+        kappa_on_test = kappa(judged, "met", "human", cluster="cluster")
+        sentence = claim(gain, new=new.name, old="the baseline")
+        optimism = format_number(dev.value - kappa_on_test.value)
+        sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
+        if earlier:
+            sentence += f" The test was read {len(earlier) + 1} times: this is not a sealed result."
+        reading = SealedReading(dev, kappa_on_test, gain, sentence)
         stored = {
             "request": request,
             "rows": ids,
@@ -423,56 +398,6 @@ class Workbench:
         paths.write(self.seals / f"{request}.json", json.dumps(stored))
         return reading
 
-    def _read_test(
-        self, rows: pd.DataFrame, new: PromptTrial, old: PromptTrial, reads: int
-    ) -> SealedReading:
-        """Judge the test with two trials. reads : how often it was read, this time included."""
-        judged = self.ask(rows, new.prompt, **new.settings)
-        gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
-        dev = self.agreement(new.name)
-        test = kappa(judged, "met", "human", cluster="cluster")
-        sentence = claim(gain, new=new.name, old="the baseline")
-        optimism = format_number(dev.value - test.value)
-        sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
-        if reads > 1:
-            sentence += (
-                f" The test was read {reads} times: this is not a sealed result."
-            )
-        return SealedReading(dev, test, gain, sentence)
-
-    def _identity_of(self, trial: PromptTrial) -> list[Any]:
-        """What makes a trial another one: its prompt, its settings, and the trials that it uses."""
-        settings = trial.settings
-        names = [*settings.get("panel", ()), *settings.get("escalate", ())]
-        members = list(map(self._identity_of, map(self.trial, names)))
-        return [trial.prompt, plain(settings), members]
-
-    def attack(
-        self, *names: str, answers: int = 20, changes: Sequence[str] | None = None
-    ) -> Results:
-        """Audit trials on the same answers: is a better prompt easier to fool?
-
-        answers : how many of train (of all, in a small set) that people failed, the first ones.
-        changes : names of attacks (default: all attacks and steps).
-        """
-        part = "dev" if self.small else "train"
-        failed = self.rows[(self.part == part) & (self.rows["human"] == 0)]
-        if changes is None:
-            kinds = ("attack", "step")
-            changes = [n for n, c in AUDIT_CHANGES.items() if c.kind in kinds]
-        reports: Results = Results()
-        for trial in map(self.trial, names):
-            reports[trial.name] = audit(
-                self.judge_of(trial.prompt, **trial.settings),
-                self.data,
-                self.answers(failed)[:answers],
-                changes=changes,
-                ledger=self.ledger,
-                budget=self.budget,
-                progress=False,
-            )
-        return reports
-
     # -- to keep and to look at
     def export(self, path: str | Path, name: str | None = None) -> Path:
         """Write the prompt of a trial (default: the chosen one) as the one prompt file.
@@ -480,14 +405,8 @@ class Workbench:
         `kit judge --prompt FILE`, `{"endpoint": MODEL, "prompt": FILE}` and training read it. Other
         settings of the trial are options of the judge and are not in it.
         """
-        trial = self.trial(name or self.choose())
-        if {"panel", "escalate"} & trial.settings.keys():
-            raise DataError(
-                "this trial has several prompts",
-                where=trial.name,
-                fix="export each",
-            )
-        return paths.write(path, trial.prompt.strip() + "\n")
+        prompt = self.trial(name or self.choose()).prompt
+        return paths.write(path, prompt.strip() + "\n")
 
     def plot(self, **options: Any) -> Figure:
         """The agreement of all trials on dev, with intervals."""
@@ -510,10 +429,11 @@ class Workbench:
         count = ", ".join(
             f"{(self.part == part).sum()} {part}" for part in PART_NAMES
         )
-        rule = "all rows are compared, there is no search and no sealed test"
-        notes = f"; {self.small}: {rule}" if self.small else ""
+        notes = ""
+        if self.small:
+            notes = f"; {self.small}: all rows are compared, there is no search and no sealed test"
         if self.doubts:
-            notes += f"; {len(self.doubts)} labels are in doubt"
+            notes += f"; {self.doubts} labels are in doubt"
         return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
 
 
@@ -540,15 +460,6 @@ def first_prompt(judge: WorkbenchJudge) -> str:
             fix="name an endpoint, small, server or local judge; or give a function and prompt=",
         )
     return str(prompt)
-
-
-def _too_few_prompts(rows: pd.DataFrame) -> str:
-    """Why the rows carry no sealed test; empty where they do."""
-    prompts = rows.groupby("part")["cluster"].nunique()
-    few = [part for part in PART_NAMES if prompts.get(part, 0) < MIN_PROMPTS]
-    if not few:
-        return ""
-    return f"fewer than {MIN_PROMPTS} prompts fall into {', '.join(few)}"
 
 
 def _kappa_gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:

@@ -48,15 +48,11 @@ def test_an_instruction_text_is_read_with_its_introduction_and_end(text):
 @pytest.mark.parametrize("bad", [False, 0, "false"])
 def test_an_answer_with_a_false_label_is_left_out_and_counted(bad):
     row = {"prompt": "Name a river.", "completion": "The Rhine.", "label": True}
-    s = load([row, {**row, "completion": "Shut up.", "label": bad}])
+    s = load([row, {**row, "completion": "Shut up.", "label": bad}], on_error="skip")
     assert [r.text for r in s.responses] == ["The Rhine."] and len(s) == 1
-    assert [(f.code, f.rows) for f in s.findings if f.severity == "warning"] == [
-        ("rejected-answer", 1)
-    ]
+    assert [(f.code, f.rows) for f in s.findings if f.severity == "error"] == [("skipped-rows", 1)]
     with pytest.raises(DataError, match="'good'"):
         load([{**row, "label": "good"}])
-    chats = {"prompt": [USER], "completion": [{"role": "assistant", "content": "a"}], "label": bad}
-    assert not load([row, chats]).tasks[1:]
 
 
 RATINGS = [
@@ -151,7 +147,7 @@ MEANT = [  # a field that some form reads, and this row's form does not
     {"prompt": "p", "rubrics": ["x"], "chosen": "c"},
     {"prompt": "p", "completion": "c", "chosen": "d", "rejected": "e"},
     {"question": "q", "answer": "a", "input": "x"},
-    {"prompt": "p", "completion": "c", "rubric": "Is kind."},
+    {"prompt": "p", "prompt_id": "u", "messages": [USER, {**USER, "role": "assistant"}]},
     {"question": "q", "response_A": "a", "response_B": "b", "label": "A>B"},
 ]
 
@@ -160,16 +156,6 @@ MEANT = [  # a field that some form reads, and this row's form does not
 def test_a_field_that_any_form_reads_is_never_merely_unread(row):
     with pytest.raises(DataError, match="does not read the field"):
         load([row])
-
-
-def test_a_copy_of_what_was_read_loses_nothing():
-    talk = [USER, {"role": "assistant", "content": "a"}]
-    other = [USER, {"role": "assistant", "content": "b"}]
-    assert len(load([{"prompt": "u", "messages": talk}])) == 1  # as in UltraChat
-    pair = load(
-        [{"prompt": "u", "chosen": talk, "rejected": other, "messages": talk, "score_chosen": 8}]
-    )
-    assert {f.severity for f in pair.findings} == {"info"}  # as in UltraFeedback
 
 
 def test_several_fields_may_be_notes():
@@ -183,15 +169,6 @@ def test_several_fields_may_be_notes():
     assert s[0].criteria[0].meta == {"number": 1, "importance": "high"} and s[0].meta == {
         "input": "y"
     }
-
-
-def test_labels_of_several_raters_may_be_lists():
-    row = {"task_id": "t", "prompt": [USER], "criterion": "x", "response_id": "r", "response": "a"}
-    s = load([{**row, "label": [True, False], "rater": ["ann", "bob"]}])  # as in HealthBench
-    assert [(v.judge, v.value) for v in s.verdicts] == [("human:ann", 1.0), ("human:bob", 0.0)]
-    for raters in ("ann", ["ann"], ["ann", "ann"], None):
-        with pytest.raises(DataError, match="raters"):
-            load([{**row, "label": [True, False], "rater": raters}])
 
 
 def test_whole_numbers_of_a_data_frame_are_whole():

@@ -90,20 +90,6 @@ FORMS = {
         {**OPEN, "ground_truth": "42"},
         ("open-instruct", [("u", [], {"answer": "42"})], [], []),
     ),
-    "open-instruct ingredients": (
-        {"Question": "q", "Answer Critical": [{"Ingredient": "i", "Handle": "h"}]},
-        ("open-instruct", [("q", [("c1", "i", 1)], {})], [], []),
-    ),
-    "open-instruct rubric items": (
-        {
-            "query": "q",
-            "rubric": [
-                {"type": "positive", "rubric_item": "r"},
-                {"type": "negative", "rubric_item": "n"},
-            ],
-        },
-        ("open-instruct", [("q", [("c1", "r", 1), ("c2", "n", -1)], {})], [], []),
-    ),
     "verifier": (
         {
             "prompt": "p",
@@ -364,11 +350,6 @@ def test_an_instruction_without_a_check_is_left_to_a_judge():
     )
     assert s[0].criteria[0].text == "Follows the instruction 'new:thing' (n: 3)."
     assert not s.findings and not s[0].criteria[0].by_code
-
-
-def test_the_weight_of_an_older_negative_rubric_is_a_size():
-    s = load([{"query": "q", "rubric": [{"type": "negative", "rubric_item": "x", "weight": 3}]}])
-    assert s[0].criteria[0].weight == -3
 
 
 def test_a_chat_in_a_cell_and_a_shared_system_are_read(tmp_path):

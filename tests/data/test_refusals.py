@@ -44,7 +44,7 @@ FORMS = {  # the same for rows of other forms: the whole row
     "sign": ({"prompt": "p", "negative_rubrics": [{"text": "x", "weight": -1}]}, ["negative_rubrics 1", "-1"]),
     "snippets": (
         {"prompt": "p", "positive_rubrics": ["x"], "tool_output": "<snippet id=a>1</snippet><snippet id=a>2</snippet>"},
-        ["snippets"],
+        ["<snippet>"],
     ),
     "json": ({"messages": [USER], "ground_truth": '{"a": '}, ["ground_truth", "JSON"]),
     "kwargs": ({"prompt": "p", "instruction_id_list": ["a"], "kwargs": []}, ["kwargs"]),
@@ -66,10 +66,13 @@ FORMS = {  # the same for rows of other forms: the whole row
     "pair": ({"prompt": "p", "chosen": "c"}, ["'rejected'"]),
     "pair chats": ({"chosen": [USER, REPLY], "rejected": [OTHER, REPLY]}, ["chosen"]),
     "layout": ({"text": "loose"}, ["'text'", "### Instruction"]),
+    "false demonstration": ({"prompt": "p", "completion": "c", "label": False}, ["label", "leave the row out"]),
     "demonstration": ({"prompt": "p", "completion": " "}, ["learn"]),
     "kit": ({"record": "task", "id": "t", "prompt": "p", "wrong": 1}, ["wrong"]),
     "kit kind": ({"record": "grade", "task_id": "t"}, ["grade"]),
-    "legacy type": ({"query": "q", "rubric": [{"type": "Negative", "rubric_item": "x"}]}, ["'rubric'", "'Negative'"]),
+    "sign in words": ({"query": "q", "rubric": [{"type": "negative", "text": "x"}]}, ["rubric 1", "'type'"]),
+    "other lists": ({"question": "q", "Answer Critical": [{"Ingredient": "i"}]}, ["'Answer Critical'"]),
+    "list of labels": ({**TABLE, "response": "r", "label": [True, False], "rater": "ann"}, ["'k'", "[True, False]"]),
     "rlvr 01": ({**RLVR, "rubric - 01. criterion": "y"}, ["rubric - 01. criterion"]),
     "truth object": ({"messages": [USER], "ground_truth": '{"rubriks": ["x"]}'}, ["ground_truth", "dict"]),
     "truth list": ({"messages": [USER], "ground_truth": '[{"description": "x"}]'}, ["ground_truth", "list"]),
@@ -152,7 +155,8 @@ def test_what_is_not_there_is_missing(tmp_path):
     for source in (tmp_path / "no.jsonl", "hf://datasets/kit/none/file.jsonl"):
         with pytest.raises(MissingError):
             load(source)
-    assert "hf://datasets/OWNER/NAME/FILE" in message("hf://datasets/kit/none")
+    with pytest.raises(MissingError, match="hf://datasets/OWNER/NAME/FILE"):
+        load("hf://datasets/kit/none")
 
 
 def test_a_fault_is_printed_once_with_its_number():
