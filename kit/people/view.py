@@ -7,6 +7,7 @@ import msgspec
 
 from ..data import TaskSet
 from ..errors import DataError
+from ..plots import template
 from ..records import Grade, Verdict, group
 from ..records.tables import plain, table
 from ..system import paths
@@ -29,17 +30,12 @@ def view(
     tasks : a TaskSet with the answers. labels : of people (default: those of the TaskSet). out : the file to write.
     All texts are escaped. The page is about as large as its texts.
     """
-    import jinja2
-
     data = _page_data(list(verdicts), tasks, tasks if labels is None else labels)
     if not data["answers"]:
         raise DataError("there is no verdict to show", where="view")
     # In a script element only "<" can end the data.
     text = msgspec.json.encode(data).decode().replace("<", "\\u003c")
-    # Jinja escapes nothing by default, and a title may hold markup.
-    page = jinja2.Environment(autoescape=True).from_string(
-        Path(__file__).with_name("view.html").read_text("utf-8")
-    )
+    page = template(Path(__file__).with_suffix(".html"))
     return paths.write(out, page.render(title=title, data=text))
 
 

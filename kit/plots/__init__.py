@@ -14,13 +14,14 @@ from .figures import (
     plot,
     reliability_figure,
 )
-from .page import Card, Html, page, small_forest
+from .page import Card, Html, Section, page, template
 from .side_by_side import side_by_side
 
 __all__ = [
     "Card",
     "Figure",
     "Html",
+    "Section",
     "apply_theme",
     "bars",
     "explore",
@@ -31,5 +32,5 @@ __all__ = [
     "plot",
     "reliability_figure",
     "side_by_side",
-    "small_forest",
+    "template",
 ]

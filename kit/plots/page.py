@@ -1,30 +1,38 @@
-"""One self-contained HTML page from cards, tables, figures and text. It needs no network."""
+"""One self-contained HTML page from sections, cards, tables, figures and text. It needs no network."""
 
+import functools
 import html
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pandas as pd
 
 from ..system import paths
-from .figures import SERIES_COLORS, escape_label, interval_table
+from .drawing import axis_of, draw
+from .figures import Figure, interval_table
 
-PAGE_TEMPLATE = Path(__file__).with_suffix(".html")
-ZERO_LINE_COLOR = "rgba(128,128,128,.6)"
+FOLDER = Path(__file__).parent
+NUMBERS = 60  # rows of a figure's table
 
 
 @dataclass(frozen=True)
 class Card:
-    """A number with its sentence: title, value (shown as text), sentence, and a small figure."""
+    """A number with its sentence: title, value, sentence, a small figure, and the section it links to.
+
+    value : an estimate, or several by name, which are drawn on an axis; other things are shown as text.
+    """
 
     title: str
     value: object = None
     sentence: str = ""
     figure: object = None
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,43 +45,88 @@ class Html:
         return self.text
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under its title. The contents link to it; inside another section it is folded."""
+
+    title: str
+    blocks: Sequence[object]
+
+    @property
+    def anchor(self) -> str:
+        """The part of an address after "#"."""
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+
 def page(title: str, blocks: Iterable[object], *, path: str | Path) -> Path:
-    """Write a page for dark and light, phone and desk; returns its path.
+    """Write a page for dark and light, phone, desk and paper; returns its path.
 
-    blocks : Card, Html, DataFrames, plotly figures, other objects that a notebook shows, and
-    plain strings (paragraphs). All text is escaped, apart from Html. plotly.js is embedded once,
-    and only if a figure needs it.
+    blocks : Section, Card, Html, DataFrames, plotly figures, other objects that a notebook shows, and
+    plain strings (paragraphs). All text is escaped, apart from Html. Figures are static. Only for one
+    of another form than the kit's, plotly.js (4.8 MB) is written into the page.
     """
-    import jinja2
-
-    items = list(map(_make_block, blocks))
-    # plotly.js is 4.5 MB: a page of cards does without
+    items = list(blocks)
+    tree = [_make_block(b) for b in items if isinstance(b, Section)]
+    groups = _groups([b for b in items if not isinstance(b, Section)])
     script = ""
-    if any("plotly-graph-div" in item.get("body", "") for item in items):
+    if "plotly-graph-div" in str((groups, tree)):
         from plotly.offline import get_plotlyjs
 
         script = get_plotlyjs()
-    # neighbouring cards share a grid, which is one column on a phone
-    runs = itertools.groupby(items, key=lambda b: "card" in b)
-    groups = [list(run) for _, run in runs]
-    # escaping is on for all that the template prints; only bodies built here are marked safe
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True)
-    template = environment.from_string(PAGE_TEMPLATE.read_text("utf-8"))
-    return paths.write(
-        path, template.render(title=title, groups=groups, script=script)
+    values = {"title": title, "groups": groups, "sections": tree, "plotly": script}
+    return paths.write(path, template(FOLDER / "page.html").render(values))
+
+
+@functools.cache
+def template(file: Path) -> Any:
+    """A template of any room, which may extend or import those of this one. What it prints is escaped."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader([FOLDER, file.parent])
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # a figure may lack any part of its layout
+        undefined=jinja2.ChainableUndefined,
+        loader=loader,
     )
+    return environment.get_template(file.name)
 
 
 def _make_block(block: object) -> dict[str, Any]:
-    """What the template prints: a text, or HTML with or without a card around it."""
+    """What the template prints: a text, HTML, a card, or a section with groups of such blocks."""
     if isinstance(block, str):
         return {"text": block}
-    if isinstance(block, Card):
-        return {
-            "card": block,
-            "body": "" if block.figure is None else _to_html(block.figure),
-        }
-    return {"body": _to_html(block)}
+    if isinstance(block, Section):
+        groups = _groups(block.blocks)
+        return {"title": block.title, "anchor": block.anchor, "groups": groups}
+    if not isinstance(block, Card):
+        return {"body": _to_html(block)}
+    value: Any = {"": block.value} if hasattr(block.value, "low") else block.value
+    rows = interval_table(value if isinstance(value, Mapping) else {})
+    body = "" if block.figure is None else _to_html(block.figure)
+    return {"card": block, "rows": rows.to_dict("records"), "body": body}
+
+
+def _groups(blocks: Iterable[object]) -> list[list[dict[str, Any]]]:
+    """Neighbours of one kind, which share a grid; and cards in one unit, which share an axis."""
+    items = list(map(_make_block, blocks))
+    cards = [item for item in items if item.get("rows")]
+    ends = [[0.0, *_limits(card["rows"])] for card in cards]
+    # shares, agreements, and their differences
+    in_one_unit = [max(map(abs, values)) <= 1 for values in ends]
+    shared = axis_of(itertools.chain(*itertools.compress(ends, in_one_unit)))
+    for card, values, is_shared in zip(cards, ends, in_one_unit, strict=True):
+        card["axis"] = shared if is_shared else axis_of(values)
+    runs = itertools.groupby(items, key=lambda b: ("card" in b, "groups" in b))
+    return [list(run) for _, run in runs]
+
+
+def _limits(rows: Iterable[Mapping[str, Any]]) -> list[float]:
+    """The values and their limits, where they are known."""
+    numbers = [row[name] for row in rows for name in ("value", "low", "high")]
+    return list(filter(math.isfinite, numbers))
 
 
 def _to_html(thing: object) -> str:
@@ -91,6 +144,9 @@ def _to_html(thing: object) -> str:
             ),
         )
     if hasattr(thing, "to_plotly_json"):
+        # as a run stores it: in JSON a date is a text, and an unknown number None
+        thing = msgspec.json.decode(cast(Figure, thing).to_json())
+    if isinstance(thing, Mapping):
         return _figure_html(thing)
     # Results escape their own texts; whatever has no HTML is escaped here.
     markup = getattr(thing, "_repr_html_", lambda: None)()
@@ -99,63 +155,24 @@ def _to_html(thing: object) -> str:
     )
 
 
-def _figure_html(figure: Any) -> str:
+def _figure_html(figure: Mapping[str, Any]) -> str:
     """A figure, and its numbers for screen readers and printers."""
+    numbers, drawing = "", draw(figure)
+    rows = (figure["layout"].get("meta") or {}).get("rows")
+    # named rows have their numbers beside them
+    if rows and "rows" not in (drawing or ()):
+        table = _to_html(pd.DataFrame(rows).head(NUMBERS))
+        numbers = f"<details><summary>Numbers</summary>{table}</details>"
+    if drawing:
+        macros = template(FOLDER / "drawing.html").module
+        return str(macros.figure(drawing, numbers))
     # a tool bar covers the title on a phone
     options = {"responsive": True, "displaylogo": False, "displayModeBar": False}
-    body = figure.to_html(include_plotlyjs=False, full_html=False, config=options)
-    rows = (figure.layout.meta or {}).get("rows")
-    if rows:
-        numbers = _to_html(pd.DataFrame(rows))
-        body += f"<details><summary>Numbers</summary>{numbers}</details>"
-    return str(body)
+    body = Figure(figure).to_html(
+        include_plotlyjs=False, full_html=False, config=options
+    )
+    return f"{body}{numbers}"
 
 
 def _cell_text(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def small_forest(rows: Mapping[str, object], *, zero: float | None = None) -> Html:
-    """Estimates with intervals as a static SVG of 320 points' width.
-
-    rows : name -> estimate (value, low, high), or something with `.estimate`.
-    """
-    table = interval_table(rows)
-    # With NaN among them, min and max would depend on the order of the rows.
-    points = table[["value", "low", "high"]].astype(float).to_numpy().ravel()
-    points = points[~pd.isna(points)].tolist()
-    if zero is not None:
-        points.append(zero)
-    place = _linear_scale(min(points, default=0.0), max(points, default=1.0))
-    parts, height = [], 40 * len(table)
-    if zero is not None:
-        x = place(zero)
-        parts.append(_stroke(x, 0, x, height, ZERO_LINE_COLOR))
-    for i, row in enumerate(table.to_dict("records")):
-        y, color = 40 * i + 30, SERIES_COLORS[0]
-        text = f"{escape_label(row['name'], 20)}: {escape_label(row['result'])}"
-        parts.append(
-            f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>'
-        )
-        if not math.isnan(row["low"]):
-            parts.append(
-                _stroke(place(row["low"]), y, place(row["high"]), y, color)
-            )
-        if not math.isnan(row["value"]):
-            x = place(row["value"])
-            parts.append(f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{color}"/>')
-    body = "".join(parts)
-    return Html(
-        f'<svg viewBox="0 0 320 {height + 4}" width="320" role="img">{body}</svg>'
-    )
-
-
-def _linear_scale(low: float, high: float) -> Callable[[float], float]:
-    """From values in [low, high] to points of a figure of 320."""
-    step = (312 - 8) / ((high - low) or 1)
-    return lambda v: 8 + (v - low) * step
-
-
-def _stroke(x1: float, y1: float, x2: float, y2: float, color: str) -> str:
-    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{color}" stroke-width="2"/>'

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..records import Response, Task, Verdict, group
-from .page import Html
+from .page import Html, template
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 
@@ -27,8 +27,6 @@ def side_by_side(
     >>> "differs" in side_by_side(task, answers, verdicts).text
     True
     """
-    import jinja2
-
     of_answer = group((v.ids[:2], v) for v in verdicts)
     columns, texts = [], []
     for answer in answers:
@@ -44,6 +42,5 @@ def side_by_side(
         cells = [cells.get(criterion.id) for _, _, cells in columns]
         values = {(v.status, v.value) for v in cells if v is not None}
         rows.append((criterion, cells, len(values) > 1))
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True)
-    template = environment.from_string(TEMPLATE.read_text("utf-8"))
-    return Html(template.render(task=task, columns=columns, texts=texts, rows=rows))
+    page = template(TEMPLATE)
+    return Html(page.render(task=task, columns=columns, texts=texts, rows=rows))

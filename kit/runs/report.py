@@ -1,4 +1,4 @@
-"""One HTML page about a folder of runs: headlines first, then comparisons, runs, their tables, and caveats."""
+"""One HTML page about a folder of runs: answers first, then each notebook, comparisons, runs, and caveats."""
 
 import html
 import io
@@ -6,9 +6,11 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from .. import plots
@@ -16,12 +18,12 @@ from ..errors import DataError
 from ..records import Run
 from ..stats import format_number
 from ..system import paths
-from .compare import differences, metric_rows, over_seeds, overview, pairs
-from .kept import Kept, Metric, kept_by, metrics_of
+from .compare import metric_rows, over_seeds, overview, pairs
+from .kept import Kept, kept_by, metrics_of
 
 Pairs = Sequence[tuple[Path, Run]]
-POINTS = 30  # lines of a forest
-ROWS = 60  # of a run's table
+ROWS = 60  # of a table
+DISTRUST = "What should you distrust?"
 
 
 def report(folder: str | Path | None = None, out: str | Path | None = None) -> Path:
@@ -36,22 +38,34 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
             "there is no run to report", where=str(base), fix="kit run NOTEBOOK"
         )
     path = Path(out).expanduser().resolve() if out else base / "report.html"
-    # Headlines first: whoever opens the page wants the answer, and may stop there.
-    seeds, doubts = over_seeds(runs), [html.escape(c) for c in caveats(runs)]
-    done = sum(run.status == "done" for _, run in runs)
-    blocks = [
-        plots.Html(
-            f"<p>{done} of {len(runs)} runs are done. Before you trust a number, "
-            f"read the <a href='#caveats'>{len(doubts)} caveats</a>.</p>"
-        ),
-        *_headlines(runs, seeds),
-        *_comparisons(runs, seeds),
-        plots.Html("<h2>Runs</h2>"),
-        _run_table(runs, path.parent),
-        plots.Html("<h2 id='caveats'>Caveats</h2>"),
-        plots.Html(f"<ul><li>{'<li>'.join(doubts)}</ul>"),
-        *_details(runs),
+    seeds, doubts = over_seeds(runs), list(caveats(runs))
+    # What did not vary says nothing about other seeds.
+    seeds = seeds[seeds["worst"] < seeds["best"]]
+    sections, cards = [], []
+    for at, run in newest(runs).values():
+        answers = _answers(run, seeds[seeds["notebook"] == run.notebook])
+        title = run.notebook
+        if answers and answers[0].title.endswith("?"):
+            title = answers[0].title
+        section = plots.Section(title, [*answers, *_results(at, run)])
+        sections.append(section)
+        if answers:
+            cards.append(replace(answers[0], link=section.anchor))
+    if compared := list(_comparisons(runs, seeds)):
+        sections.append(
+            plots.Section("Do seeds and settings change a result?", compared)
+        )
+    listed = "<li>".join(map(html.escape, doubts))
+    sections += [
+        plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
+        plots.Section(DISTRUST, [plots.Html(f"<ul><li>{listed}</ul>")]),
     ]
+    few = [*doubts[:2], f"All {len(doubts)} caveats stand at the end."]
+    cards.append(
+        plots.Card(DISTRUST, None, "\n".join(few), link=sections[-1].anchor)
+    )
+    # Answers first: whoever opens the page wants them, and may stop there.
+    blocks = [_what_ran(runs), *cards, *sections]
     return plots.page("Rubric rewards: report", blocks, path=path)
 
 
@@ -66,78 +80,128 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
     return dict(sorted(done.items()))
 
 
-def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
-    """Of each notebook the sentences, a card for every metric with a caption, and all differences."""
-    for book, (folder, run) in newest(runs).items():
-        metrics, differences = metrics_of(run), {}
-        # The metrics with a caption; where the author gave none, the first two estimates.
-        headlines = {name: m for name, m in metrics.items() if m.caption} or dict(
-            [(name, m) for name, m in metrics.items() if m.estimate][:2]
-        )
-        figures = {r.name: r for r in kept_by(run) if r.kind == "figure"}
-        sentences = [r.text for r in kept_by(run) if r.kind == "sentence"]
-        if headlines or sentences:
-            yield plots.Html(f"<h2>{html.escape(book)}</h2>")
-        yield from sentences
-        for name, newest_metric in headlines.items():
-            of_metric = (seeds["notebook"] == book) & (seeds["metric"] == name)
-            metric = _with_seeds(newest_metric, seeds[of_metric])
-            figure = _figure(folder, figures[name]) if name in figures else None
-            yield plots.Card(
-                name, str(metric), metric.caption or metric.sentence, figure
-            )
-            if newest_metric.is_difference:
-                differences[name] = metric.estimate
-        # On one scale, so that a reader sees which one is large, and which one excludes 0.
-        if differences:
-            yield plots.Html("<h3>Differences, beside 0</h3>")
-            yield plots.small_forest(differences, zero=0)
-
-
-def _with_seeds(metric: Metric, several: pd.DataFrame) -> Metric:
-    """A metric over its seeds where several ran, because they say more than the newest run alone."""
-    if len(several) != 1:
-        return metric
-    row = several.iloc[0]
-    span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-    words = (metric.caption or metric.sentence).rstrip(".")
-    caption = f"{words}. Mean over {row['seeds']} seeds, which gave {span}."
-    return replace(metric, estimate=row["estimate"], caption=caption)
-
-
-def _figure(folder: Path, result: Kept) -> Any:
-    import plotly.io
-
-    # Another version of plotly may have written it: what is unknown is skipped.
-    return plotly.io.from_json(
-        (folder / result.file).read_text("utf-8"), skip_invalid=True
+def _what_ran(runs: Pairs) -> str:
+    """What was run, when, with which judges and data."""
+    done = sum(run.status == "done" for _, run in runs)
+    times = sorted((run.started or "")[:16].replace("T", " ") for _, run in runs)
+    # The settings of a training begin with the name of its stage.
+    named = {
+        (k.split()[-1], str(v))
+        for _, run in runs
+        for k, v in run.params.items()
+        if v
+    }
+    profiles = {run.profile for _, run in runs}
+    judges = {value for name, value in named if name.endswith("judge")}
+    files = {
+        Path(value).name
+        for name, value in named
+        if name.endswith("_file") or name in ("rubrics", "answers")
+    }
+    words = [", ".join(sorted(v)[:6]) for v in (profiles, judges, files)]
+    return (
+        f"{done} of {len(runs)} runs are done, from {times[0]} to {times[-1]} UTC, profile {words[0]}.\n"
+        f"Judges: {words[1] or 'none'}. Data: {words[2] or 'shipped with the kit'}."
     )
 
 
-def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
-    """Metrics of notebooks that ran with several settings: over seeds where possible, else run by run."""
-    # Without its limits a value would look certain in a forest.
-    metrics = metric_rows(runs).dropna(subset=["low"])
-    figures = []
-    for (book, metric), group in metrics.groupby(["notebook", "metric"]):
-        points = seeds[(seeds["notebook"] == book) & (seeds["metric"] == metric)]
-        if len(points) < 2:
-            points = group.drop_duplicates("setting", keep="last")
-        # What did not vary is not compared.
-        if len(points) > 1:
-            # More lines than fit on a screen are read by nobody.
-            names = points["setting"].head(POINTS)
-            lines = dict(zip(names, points["estimate"].head(POINTS), strict=True))
-            subtitle = ""
-            if len(points) > POINTS:
-                subtitle = f"{POINTS} of {len(points)} are drawn; `kit report --json` lists all"
-            figures.append(
-                plots.forest(lines, title=f"{book}: {metric}", subtitle=subtitle)
+def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
+    """A card for each caption that is a question; a run without one has a card for each headline.
+
+    Metrics and sentences with the same question answer it together. seeds : metrics of this notebook
+    over seeds; they say more than the newest run alone.
+    """
+    metrics, spans = metrics_of(run), dict[str, str]()
+    # those of one setting; the newest run may lack a metric
+    one = seeds[seeds["metric"].isin(list(metrics))].drop_duplicates(
+        "metric", keep=False
+    )
+    for row in one.to_dict("records"):
+        span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
+        spans[row["metric"]] = f"Mean over {row['seeds']} seeds, which gave {span}."
+        metrics[row["metric"]] = replace(
+            metrics[row["metric"]], estimate=row["estimate"]
+        )
+    sentences = [r for r in kept_by(run) if r.kind == "sentence"]
+    cards = []
+    for question in dict.fromkeys(
+        map(attrgetter("caption"), [*metrics.values(), *sentences])
+    ):
+        group = {k: m for k, m in metrics.items() if m.caption == question}
+        words = [s.text for s in sentences if s.caption == question]
+        words += [spans[name] for name in group if name in spans]
+        if question.endswith("?"):
+            # "kappa: one" and "kappa: two" are rows of one figure
+            lines = {
+                k.rpartition(": ")[2]: m.estimate
+                for k, m in group.items()
+                if m.estimate
+            }
+            value = lines or ", ".join(map(str, group.values())) or None
+            cards.append(plots.Card(question, value, "\n".join(words)))
+    # Where the author gave no caption, the first two estimates.
+    headlines = [k for k, m in metrics.items() if m.caption] or [
+        k for k, m in metrics.items() if m.estimate
+    ][:2]
+    for name in [] if cards else headlines:
+        m = metrics[name]
+        words = [m.caption or m.sentence, spans.get(name, "")]
+        cards.append(plots.Card(name, m.estimate or str(m), "\n".join(words)))
+    return cards
+
+
+def _results(folder: Path, run: Run) -> Iterator[Any]:
+    """What a run kept besides its answers; tables and figures are folded."""
+    results, metrics = kept_by(run), metrics_of(run)
+    yield from [r.text for r in results if r.kind == "sentence" and not r.caption]
+    # On one scale, so that a reader sees which one is large, and which one excludes 0.
+    for title, is_difference in (
+        ("Differences, beside 0", True),
+        ("Levels", False),
+    ):
+        rows = {
+            ": ".join(filter(None, (name, m.caption))): m.estimate
+            for name, m in metrics.items()
+            if m.estimate
+            and m.is_difference == is_difference
+            and not m.caption.endswith("?")
+        }
+        if rows:
+            yield plots.Card(title, rows)
+    for result in results:
+        if result.kind != "sentence":
+            yield plots.Section(
+                result.name, [result.caption, _read(folder, result)]
             )
-    if figures or len(seeds):
-        yield plots.Html("<h2>Comparisons</h2>")
-        yield seeds.dropna(subset=["low"]).drop(columns="estimate").head(ROWS)
-        yield from figures[:8]
+    values = {**run.params, **{name: str(m) for name, m in metrics.items()}}
+    table = pd.DataFrame(values.items(), columns=["setting or metric", "value"])
+    yield plots.Section("All settings and numbers", [table.astype(str)])
+
+
+def _read(folder: Path, result: Kept) -> Any:
+    text = (folder / result.file).read_text("utf-8")
+    if result.kind == "figure":
+        return msgspec.json.decode(text)
+    # pandas reads JSON from a file; it would take a text for a path.
+    return pd.read_json(io.StringIO(text), orient="split").head(ROWS)
+
+
+def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
+    """For each notebook a table of the numbers that varied with the seed or with a setting."""
+    single = metric_rows(runs).drop(columns="setting")
+    # Of several runs with one setting the mean over seeds counts, else the newest run.
+    cells = pd.concat([single.rename(columns={"seedless": "setting"}), seeds])
+    cells["text"] = cells["estimate"].fillna(cells["value"]).map(str)
+    for book, group in cells.groupby("notebook"):
+        grid = group.pivot_table("text", "setting", "metric", aggfunc="last")
+        varied = seeds.loc[seeds["notebook"] == book, "metric"]
+        grid = grid.loc[:, (grid.nunique() > 1) | grid.columns.isin(varied)]
+        if grid.size:
+            yield (
+                f"{book}: a row for each setting, a column for each number that varied. "
+                "Where several seeds ran: their mean, and its interval over seeds."
+            )
+            yield grid.rename(index={"": "the same in all runs"}).head(ROWS)
 
 
 def _run_table(runs: Pairs, base: Path) -> plots.Html:
@@ -145,40 +209,20 @@ def _run_table(runs: Pairs, base: Path) -> plots.Html:
     columns = ["run", "notebook", "setting", "status", "seconds", "GiB"]
     # Escaped here, because the links need a table that is not escaped.
     frame = overview(runs)[columns].fillna("").map(lambda v: html.escape(str(v)))
-    links = []
-    for folder, run in runs:
-        # A notebook's training has its page one folder below.
-        pages = [*sorted(folder.glob("*.html")), *sorted(folder.glob("*/*.html"))]
-        anchors = ""
-        for file in (folder / f"{run.notebook}.ipynb", *pages):
-            if file.is_file() and file.name != "report.html":
-                # Relative: the folder can be sent as a whole.
-                address = html.escape(os.path.relpath(file, base))
-                anchors += f'<a href="{address}">{html.escape(file.name)}</a> '
-        links.append(anchors)
-    frame["open"] = links
+    frame["open"] = [_links(folder, run, base) for folder, run in runs]
     return plots.Html(frame.to_html(escape=False, index=False, border=0))
 
 
-def _details(runs: Pairs) -> Iterator[Any]:
-    """Metrics, tables and figures of the newest run of each notebook."""
-    setting = differences(runs)
-    for folder, run in newest(runs).values():
-        title = html.escape(f"{run.notebook} {setting[folder]}".strip())
-        yield plots.Html(f"<h2>{title}</h2>")
-        if metrics := metrics_of(run):
-            results = list(map(str, metrics.values()))
-            yield pd.DataFrame({"metric": list(metrics), "result": results})
-        for result in kept_by(run):
-            if result.kind != "sentence":
-                yield plots.Html(f"<h3>{html.escape(result.name)}</h3>")
-                yield result.caption
-            if result.kind == "figure":
-                yield _figure(folder, result)
-            elif result.kind == "table":
-                # pandas reads JSON from a file; it would take a text for a path.
-                text = io.StringIO((folder / result.file).read_text("utf-8"))
-                yield pd.read_json(text, orient="split").head(ROWS)
+def _links(folder: Path, run: Run, base: Path) -> str:
+    # A notebook's training has its page one folder below.
+    pages = [*sorted(folder.glob("*.html")), *sorted(folder.glob("*/*.html"))]
+    files = [folder / f"{run.notebook}.ipynb", *pages]
+    return " ".join(
+        # Relative: the folder can be sent as a whole.
+        f'<a href="{html.escape(os.path.relpath(file, base))}">{html.escape(file.name)}</a>'
+        for file in files
+        if file.is_file() and file.name != "report.html"
+    )
 
 
 def caveats(runs: Pairs) -> Iterator[str]:
@@ -188,16 +232,6 @@ def caveats(runs: Pairs) -> Iterator[str]:
         yield f"{folder.name} is {run.status}. {run.meta.get('error', '')[:300]}".strip()
     if len(unfinished) > 5:
         yield f"{len(unfinished) - 5} more runs did not finish."
-    for _, run in newest(runs).values():
-        for name, metric in metrics_of(run).items():
-            estimate, place = metric.estimate, f"{run.notebook}, {name}"
-            if estimate and estimate.missing:
-                yield f"{place}: {estimate.missing} unknown values are left out."
-            if estimate and math.isnan(estimate.low):
-                yield f"{place}: no interval. {estimate.note}".strip()
-            # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
-            elif estimate and 0 < estimate.units < 10:
-                yield f"{place}: the interval rests on {estimate.units} clusters only."
     # Of many looks, some exclude 0 by chance; a reader of one page sees all of them.
     looks = sum(
         m.is_difference for _, run in runs for m in metrics_of(run).values()
@@ -209,4 +243,14 @@ def caveats(runs: Pairs) -> Iterator[str]:
         )
     if len(runs) > 5:
         yield "The best of many runs looks better than it is. Confirm a setting with new seeds."
+    for _, run in newest(runs).values():
+        for name, metric in metrics_of(run).items():
+            estimate, place = metric.estimate, f"{run.notebook}, {name}"
+            if estimate and estimate.missing:
+                yield f"{place}: {estimate.missing} unknown values are left out."
+            if estimate and math.isnan(estimate.low):
+                yield f"{place}: no interval. {estimate.note}".strip()
+            # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
+            elif estimate and 0 < estimate.units < 10:
+                yield f"{place}: the interval rests on {estimate.units} clusters only."
     yield "Numbers of one machine and seed vary on others; the record of each run names its versions."

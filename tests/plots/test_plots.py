@@ -14,10 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 import kit
-from kit import calibration, plots, stats
+from kit import plots, stats
 from kit.errors import DataError, MissingError
 from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards import score_rubric
+from kit.stats import calibration
 
 EVIL = "<script>alert(1)</script>" + "x" * 200
 RNG = np.random.default_rng(0)
@@ -92,8 +93,9 @@ def test_reliability_line_stops_where_there_are_no_rows() -> None:
 
 def blocks() -> list[Any]:
     return [
-        plots.Card(EVIL, GAIN, GAIN.sentence, plots.small_forest({EVIL: GAIN, "b": AGREE}, zero=0)),
+        plots.Card(EVIL, {EVIL: GAIN, "b": AGREE}, GAIN.sentence),
         plots.Card("Reward", 0.25, EVIL),
+        plots.Section(EVIL, [EVIL, plots.Section(EVIL, [EVIL])]),
         EVIL,
         pd.DataFrame({EVIL: [EVIL]}),
         AGREE,
@@ -105,25 +107,82 @@ def blocks() -> list[Any]:
 def test_page_escapes_all_text_and_needs_no_network(tmp_path: Path) -> None:
     path = plots.page(EVIL, blocks(), path=tmp_path / "deep" / "page.html")
     text = path.read_text("utf-8")
-    assert "<script" not in text and "<b>trusted</b>" in text and "&lt;script&gt;" in text
+    # one script of the page's own, which unfolds parts
+    assert text.count("<script") == 1 and "<b>trusted</b>" in text and "&lt;script&gt;" in text
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", text)
     assert "prefers-color-scheme: dark" in text and 'name="viewport"' in text
     assert text.count('<section class="card">') == 2 and len(text) < 20_000
 
 
-def test_page_holds_plotly_once_and_the_numbers_of_figures(tmp_path: Path) -> None:
-    figures = [plots.plot(RESULTS["estimates"]), REPORT.plot()]
-    text = plots.page("Figures", figures, path=tmp_path / "page.html").read_text("utf-8")
-    # the library, and a call for each figure
-    assert len(re.findall(r"<script[ >]", text)) >= 3 and text.count("plotly.js v") == 1
-    assert text.count("<summary>Numbers</summary>") == 2 and "alert(1)</script>" not in text
-    assert "cdn.plot.ly/plotly" not in text.partition("</script>")[2]
+def one_page(folder: Path, *blocks: Any) -> str:
+    return plots.page("A page", blocks, path=folder / "page.html").read_text("utf-8")
 
 
-def test_small_figures_are_static() -> None:
-    svg = plots.small_forest({"gain": GAIN, "none": stats.Estimate(float("nan"))}, zero=0).text
-    assert svg.startswith("<svg") and svg.count("<circle") == 1 and "gain: " in svg
-    assert "nan" not in svg
+@pytest.mark.parametrize("name", [n for n in RESULTS if n not in ("agreement", "agreements")])
+def test_figures_of_the_kit_are_static_and_their_numbers_are_there(
+    name: str, tmp_path: Path
+) -> None:
+    fig = plots.plot(RESULTS[name])
+    text = one_page(tmp_path, fig)
+    assert text.count('<figure class="drawn">') == 1 and text.count("<script") == 1
+    assert "nan" not in text.partition("<main")[2].lower() and "<script>alert" not in text
+    first = fig.layout.meta["rows"][0]
+    # beside the rows of intervals and bars, in a table below lines
+    assert str(first.get("result", "<summary>Numbers</summary>")) in text or "name" in first
+    # what Session.keep stores is drawn as well
+    assert one_page(tmp_path, json.loads(fig.to_json())) == text
+
+
+def test_figures_of_other_forms_need_plotly_which_is_there_once(tmp_path: Path) -> None:
+    counts = np.array([[3.0, 1.0], [0.0, 4.0]])
+    figure = plots.heatmap(counts, ["met", "unmet"], title=EVIL)
+    text = one_page(tmp_path, figure, plots.Section("More", [figure]))
+    assert text.count("plotly.js v") == 1 and text.count("<summary>Numbers</summary>") == 2
+    assert (
+        "alert(1)</script>" not in text and "cdn.plot.ly/plotly" not in text.split("</script>")[1]
+    )
+
+
+def test_bars_and_intervals_stand_where_their_numbers_are(tmp_path: Path) -> None:
+    # the axis of a row goes from 3 to 97 percent
+    text = one_page(tmp_path, plots.bars({"a": {"x": 1, "y": 1}, "b": {"x": -2}}, order=False))
+    assert re.findall(r'class="c(.)" x="([\d.]+)%" y="4" width="([\d.]+)%"', text) == [
+        ("0", "50.00", "23.50"),
+        ("1", "73.50", "23.50"),
+        ("0", "3.00", "47.00"),
+    ]
+    text = one_page(tmp_path, plots.forest({"a": stats.Estimate(0.5, 0.25, 1.0)}, zero=0))
+    assert 'x1="26.50%" x2="97.00%"' in text and 'cx="50.00%"' in text
+    assert re.search(r'class="mark" x1="3.00%" x2="3.00%"', text)
+    text = one_page(tmp_path, plots.lines({"y": [0.0, None, 1.0, 0.5]}))
+    assert "M0.0 190.0M206.7 0.0L310.0 95.0" in re.sub(r"(?<=[0-9])\s+(?=[ML])", "", text)
+
+
+def test_cards_of_one_unit_share_an_axis_with_0(tmp_path: Path) -> None:
+    one, two = stats.Estimate(0.5, 0.4, 0.6), stats.Estimate(-0.5, -0.6, -0.4)
+    cards = [
+        plots.Card("a", one),
+        plots.Card("b", {"two": two}),
+        plots.Card("c", stats.Estimate(30, 20, 40)),
+    ]
+    text = one_page(tmp_path, *cards)
+    marks = re.findall(r'class="mark" x1="([\d.]+)%"', text)
+    assert marks == ["50.00", "50.00", "3.00"]
+    # the interval is in the sentence, or beside the number
+    assert one_page(tmp_path, plots.Card("a", one, f"It is {one}.")).count("[.40, .60]") == 1
+    assert one_page(tmp_path, plots.Card("a", one, "It rose.")).count("[.40, .60]") == 1
+    assert "nan" not in one_page(tmp_path, plots.Card("a", stats.Estimate(float("nan")))).lower()
+
+
+def test_contents_link_to_sections_and_inner_sections_are_folded(tmp_path: Path) -> None:
+    inner = plots.Section("A table", [pd.DataFrame({"n": [1]})])
+    text = one_page(
+        tmp_path, plots.Card("c", 1, link="did-it-help"), plots.Section("Did it help?", [inner])
+    )
+    anchors = set(re.findall(r'href="#([\w-]+)"', text))
+    assert anchors == {"content", "did-it-help"} and all(f'id="{a}"' in text for a in anchors)
+    assert "<details><summary>A table</summary>" in text
+    assert "<nav" not in one_page(tmp_path, "No section, no contents.")
 
 
 TASK = Task(
