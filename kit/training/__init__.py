@@ -5,10 +5,9 @@ from typing import Any
 
 # no module has the name of a function: importing it would hide the function
 _HOME = {
-    "settings": "CONFIGS Settings NAMES build presets renames translate",
+    "settings": "CONFIGS Settings NAMES build import_unsloth presets renames translate",
     "config": "read_job reference",
     "policies": "policy card export merge push_to_hub",
-    "engines": "import_unsloth",
     "fast_cpu": "MergedModel packed_logps",
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",

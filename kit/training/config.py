@@ -60,8 +60,8 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     data_seed: int = 42
     holdout_by: str | None = None
     holdout: str | tuple[str, ...] | None = None
-    judge: object = None
-    reward: object = "rubric"
+    judge: Any = None
+    reward: Any = "rubric"
     rows: str | dict[str, Any] | None = None
     out: str | None = None
     ledger: Any = None
@@ -86,10 +86,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     responses: tuple[Response, ...] = ()
     prompts: frozenset[str] = frozenset()
     keys: Keys = Keys()
-    judge: Any = None
-    reward: Any = "rubric"
     out: Path
-    chain: bool = False
 
 
 def read_job(
@@ -106,18 +103,22 @@ def read_job(
     """A job from a config (name, file or mapping) or from tasks, with the caller's changes."""
     values, beside, name = read_config(source)
     where = f"config {name}"
-    passed = {"judge": judge, "reward": reward, "ledger": ledger}
-    passed["out"] = None if out is None else str(out)
+    passed = {
+        "judge": judge,
+        "reward": reward,
+        "ledger": ledger,
+        "out": out and str(out),
+    }
     changes = {**changes, **{k: v for k, v in passed.items() if v is not None}}
     profile = profiles.resolve(changes.pop("profile", None)).name
     base, over = merge_settings(values, settings, changes, profile, where)
-    keys = read_keys(base, where)
+    # objects, such as a judge, come this way, too
+    keys = make(Keys, nest(of_names(base, KEYS), where=where), where=where)
     data = read_training_tasks(None if values else source, keys, beside, where)
     if heldout is None and keys.heldout:
         heldout = read_tasks(keys.heldout, beside, where)
     # split before `ask` is behind a prompt: files have their prompts without it
     train, heldout_tasks = split_tasks(data.tasks, heldout, keys, where)
-    folder = Path(keys.out or name).expanduser()
     return Job(
         name=name,
         stages=build_stages(keys, base, over, profile, beside, where),
@@ -126,10 +127,8 @@ def read_job(
         prompts=frozenset(map(prompt_identity, heldout_tasks)),
         keys=keys,
         responses=tuple(data.responses),
-        judge=keys.judge,
-        reward=keys.reward,
-        out=folder if folder.is_absolute() else paths.runs() / folder,
-        chain=bool(keys.stages),
+        # an absolute path stays as it is
+        out=paths.runs() / Path(keys.out or name).expanduser(),
     )
 
 
@@ -176,15 +175,13 @@ def merge_settings(
         values, settings = settings or {}, None
     config = places(values, names, where=where)
     over: dict[str, Any] = {}
-    sizes = values.get("profiles", {}).get(profile, {})
-    for layer in (sizes, settings or {}, changes):
+    for layer in (
+        values.get("profiles", {}).get(profile, {}),
+        settings or {},
+        changes,
+    ):
         over = overlay(over, places(layer, names, where=where))
     return overlay(config, over), over
-
-
-def read_keys(values: Mapping[str, Any], where: str) -> Keys:
-    """The keys of a config out of all settings. Objects, such as a judge, come this way, too."""
-    return make(Keys, nest(of_names(values, KEYS), where=where), where=where)
 
 
 def of_names(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -229,9 +226,13 @@ def build_stage(
 ) -> Stage:
     """A stage from its row in `stages`, the base settings, and what replaces both. beside : the config's folder."""
     row = places(row, ["name", "aside", "rows", "preset", *NAMES], where=where)
-    # what a stage is does not change with the machine
-    values = {**base, **row, **over}
-    values["stage"] = row.get("stage", base.get("stage", "grpo"))
+    values = {
+        **base,
+        **row,
+        **over,
+        # what a stage is does not change with the machine
+        "stage": row.get("stage", base.get("stage", "grpo")),
+    }
     settings = build(
         nest(of_names(values, (*NAMES, "preset")), where=where),
         profile=profile,
@@ -263,8 +264,9 @@ def find_file(name: str, beside: Path | None, where: str) -> Path:
 
 def read_tasks(name: str, beside: Path | None, where: str) -> TaskSet:
     """The rubric set of a file, or of a data set of the hub."""
-    is_hub = name.startswith("hf://")
-    return load_tasks(name if is_hub else find_file(name, beside, where))
+    return load_tasks(
+        name if name.startswith("hf://") else find_file(name, beside, where)
+    )
 
 
 def read_training_tasks(
@@ -306,11 +308,13 @@ def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
         if keys.ask == "form":
             ask = "\n\n" + AnswerForm().instructions(task)
         # rows of a file may have it already
-        if not task.prompt.endswith(ask.lstrip()):
-            task = msgspec.structs.replace(task, prompt=task.prompt + ask)
-        if keys.system is not None:
-            task = msgspec.structs.replace(task, system=keys.system)
-        prompted.append(task)
+        if task.prompt.endswith(ask.lstrip()):
+            ask = ""
+        prompted.append(
+            msgspec.structs.replace(
+                task, prompt=task.prompt + ask, system=keys.system or task.system
+            )
+        )
     return prompted
 
 
@@ -402,13 +406,11 @@ def holdout_value(task: Task, by: str, where: str) -> object:
 
 def reference() -> list[dict[str, str]]:
     """All settings of a config: name, meaning, and the default before a preset and the profile change it."""
-    meanings = renames()["meanings"]
     defaults = {"preset": "plain"}
-    for kind in (Keys, Settings):
-        for field in msgspec.structs.fields(kind):
-            is_empty = field.default in (None, (), msgspec.NODEFAULT)
-            defaults[field.name] = "" if is_empty else field.default
+    for field in msgspec.structs.fields(Keys) + msgspec.structs.fields(Settings):
+        is_empty = field.default in (None, (), msgspec.NODEFAULT)
+        defaults[field.name] = "" if is_empty else str(field.default)
     return [
-        {"name": name, "meaning": meanings[name], "default": str(default)}
+        {"name": name, "meaning": renames()["meanings"][name], "default": default}
         for name, default in defaults.items()
     ]

@@ -24,8 +24,7 @@ from ..evaluation import (
 from ..records import Task
 from ..stats import format_number
 from ..system.device import Device, choose, import_torch
-from .engines import import_unsloth, pick_engine
-from .settings import CONFIGS, Settings
+from .settings import CONFIGS, Settings, import_unsloth, pick_engine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,13 +118,16 @@ def forecast(
     """
     job = read_job(config_or_tasks, settings, changes=changes, judge=judge)
     reward = Reward(
-        job.tasks, judge=job.judge, reward=job.reward, ledger=job.keys.ledger
+        job.tasks,
+        judge=job.keys.judge,
+        reward=job.keys.reward,
+        ledger=job.keys.ledger,
     )
     for stage in job.stages:
         if stage.settings.stage == "grpo":
-            runner = StageRunner(job, stage, stage.settings, job.out, reward)
-            runner.policy = policy(stage.settings, [*job.tasks, *job.heldout])
-            return runner.make_forecast()
+            return StageRunner(
+                job, stage, stage.settings, job.out, reward
+            ).make_forecast()
     raise DataError(
         "only GRPO has a forecast",
         where="stages",
@@ -180,21 +183,26 @@ def run_stages(job: Job, on_step: OnStep | None) -> Result:
     """Run the stages of a job; a stage that is finished is read, not run again."""
     reward = Reward(
         [*job.tasks, *job.heldout],
-        judge=job.judge,
-        reward=job.reward,
+        judge=job.keys.judge,
+        reward=job.keys.reward,
         ledger=job.keys.ledger or job.out / "ledger.sqlite",
         patience_s=job.stages[0].settings.patience_s,
         book=job.out / "judge.json",
     )
     folders = [
-        job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
+        job.out / f"{n}_{stage.name.replace(' ', '_')}"
+        if job.keys.stages
+        else job.out
         for n, stage in enumerate(job.stages, 1)
     ]
     check_folder(job.out, folders)
     if ranks.rank():
-        return follow(job, reward)
+        # the first process says what to train and when, and does all the rest
+        while order := ranks.broadcast(None):
+            StageRunner(job, *order, reward).fit()
+        return Result.read(job.out)
     results = train_stages(job, folders, reward, on_step)
-    if job.chain:
+    if job.keys.stages:
         write_json(job.out / METRICS, chain_metrics(results))
     result = Result.read(job.out)
     result.page()
@@ -225,7 +233,7 @@ def train_stages(
         results.append(
             runner.result(before if settings.quantize == "none" else None)
         )
-        if job.chain and not stage.aside:
+        if job.keys.stages and not stage.aside:
             before, model = results[-1].after, str(folder / "merged")
             if not (folder / "merged" / "config.json").exists():
                 merge(settings.model, folder / "adapter", model, first=adapter)
@@ -245,13 +253,6 @@ def check_folder(out: Path, folders: Sequence[Path]) -> None:
             where=str(min(other)),
             fix="choose another out, or repeat all stages of the run",
         )
-
-
-def follow(job: Job, reward: Reward) -> Result:
-    """Train each stage beside the first process, which says when and how, and does all the rest."""
-    while order := ranks.broadcast(None):
-        StageRunner(job, *order, reward).fit()
-    return Result.read(job.out)
 
 
 def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
@@ -293,7 +294,11 @@ class StageRunner:
         self.demonstrations = list(demonstrations)
         self.every_task = [*job.tasks, *job.heldout]
         self.trainer: Any = None
-        self.policy: Policy | None = None
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The model of this stage, loaded when it is first needed."""
+        return policy(self.settings, self.every_task)
 
     def result(self, before: Evaluation | None) -> Result:
         """Run the stage, or read it where it is finished. before : the evaluation of the stage before."""
@@ -309,7 +314,8 @@ class StageRunner:
             old = json.loads(path.read_text("utf-8"))
             self.write_metrics(old | self.comparison())
         # the next stage loads a model of its own
-        self.trainer = self.policy = None
+        vars(self).pop("policy", None)
+        self.trainer = None
         gc.collect()
         return Result.read(self.out)
 
@@ -326,7 +332,18 @@ class StageRunner:
 
     def claim_folder(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
-        path, identity = self.out / MARK, self.identity()
+        path, source = self.out / MARK, self.stage.rows
+        tasks = list(map(to_json, self.every_task))
+        # all that makes a run this run
+        identity = {
+            "settings": plain(msgspec.structs.asdict(self.settings)),
+            "rows": source if isinstance(source, str) else plain(to_json(source)),
+            "tasks": fingerprint(tasks),
+            # the same tasks may be split in another way
+            "heldout": fingerprint(tasks[len(self.job.tasks) :]),
+            "judge": self.reward.name,
+            "reward": fingerprint(plain(to_json(self.reward.composer))),
+        }
         old = json.loads(path.read_text("utf-8")) if path.exists() else {**identity}
         before, now = (
             {**run.pop("settings"), **run} for run in (old, {**identity})
@@ -350,22 +367,8 @@ class StageRunner:
             msgspec.json.Encoder().encode_lines(self.job.heldout),
         )
 
-    def identity(self) -> dict[str, Any]:
-        """What settings.json holds: all that makes a run this run."""
-        source, tasks = self.stage.rows, list(map(to_json, self.every_task))
-        return {
-            "settings": plain(msgspec.structs.asdict(self.settings)),
-            "rows": source if isinstance(source, str) else plain(to_json(source)),
-            "tasks": fingerprint(tasks),
-            # the same tasks may be split in another way
-            "heldout": fingerprint(tasks[len(self.job.tasks) :]),
-            "judge": self.reward.name,
-            "reward": fingerprint(plain(to_json(self.reward.composer))),
-        }
-
     def train(self) -> dict[str, Any]:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
-        self.policy = policy(self.settings, self.every_task)
         logger.info(
             "%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device
         )
@@ -379,8 +382,7 @@ class StageRunner:
         from transformers.trainer_callback import PrinterCallback
 
         s = self.settings
-        self.policy = self.policy or policy(s, self.every_task)
-        self.trainer = self.make_trainer(self.policy)
+        self.trainer = self.make_trainer()
         # transformers would print every log
         self.trainer.remove_callback(PrinterCallback)
         last = save_point(self.out / "checkpoints")
@@ -401,28 +403,27 @@ class StageRunner:
                 trainers.step_callback(self.log, progress.update, self.evaluate_at)
             )
             self.trainer.train(resume_from_checkpoint=str(last) if last else None)
-        return self.with_whole_weights(self.finish, self.policy)
+        return self.with_whole_weights(self.finish)
 
     def evaluate_at(self, step: int) -> None:
         """An evaluation on the way, where the settings want one; after the last step there is one anyway."""
-        every = self.settings.eval_every if self.job.heldout else 0
-        if every and step % every == 0 and step < self.settings.steps:
+        every, steps = self.settings.eval_every, self.settings.steps
+        if self.job.heldout and every and step % every == 0 and step < steps:
             self.with_whole_weights(self.evaluate, f"step{step}")
 
-    def make_trainer(self, policy: Policy) -> Any:
+    def make_trainer(self) -> Any:
         """TRL's trainer of the stage."""
-        s = self.settings
-        if s.stage == "grpo":
+        if self.settings.stage == "grpo":
             return trainers.grpo_trainer(
-                policy,
-                s,
+                self.policy,
+                self.settings,
                 self.training_tasks(),
                 self.reward,
                 out=self.out,
                 log=self.log,
             )
         return trainers.supervised_trainer(
-            policy, s, self.training_rows(), out=self.out
+            self.policy, self.settings, self.training_rows(), out=self.out
         )
 
     def with_whole_weights(
@@ -439,8 +440,9 @@ class StageRunner:
         with whole:
             return work(*arguments) if ranks.rank() == 0 else None
 
-    def finish(self, policy: Policy) -> dict[str, Any]:
+    def finish(self) -> dict[str, Any]:
         """Save the adapter; what metrics.json holds."""
+        policy = self.policy
         save_adapter(self.trainer.model, policy.tokenizer, self.out / "adapter")
         steps = pd.DataFrame(read_rows(self.out / STEPS))
         metrics: dict[str, Any] = {
@@ -551,7 +553,6 @@ class StageRunner:
         self, tasks: Sequence[Task], name: str, samples: int, temperature: float
     ) -> list[Response]:
         """Answers of the model as it is now."""
-        assert self.policy is not None
         generate, model = None, getattr(self.trainer, "model", self.policy.model)
         if getattr(self.trainer, "kit_merged", None):
             generate = partial(fast_cpu.generate_merged, self.trainer)

@@ -6,18 +6,22 @@ caller writes wins over both. The systems' own names are translated by configs/n
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from ..errors import DataError, MissingError
 from ..evaluation import TEMPLATE_OPTIONS
-from ..system import profiles
-from ..system.device import import_torch, is_too_old_for_vllm
+from ..system import paths, profiles
+from ..system.device import has_nvidia, import_torch, is_too_old_for_vllm
 from ..system.settings import (
     Count,
     NonNegative,
@@ -28,7 +32,6 @@ from ..system.settings import (
     nearest,
 )
 from . import ranks
-from .engines import import_unsloth, pick_engine
 
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
@@ -139,6 +142,39 @@ class Settings(
 
 
 NAMES = Settings.__struct_fields__
+
+
+def pick_engine(engine: str) -> tuple[str, str]:
+    """The engine and the reason for it."""
+    if engine != "auto":
+        return engine, f"{engine} was requested"
+    if ranks.world() > 1:
+        return "transformers", "several processes train"
+    # without a driver torch is not imported: this is asked whenever settings are read
+    if not (has_nvidia() and import_torch().cuda.is_available()):
+        return "transformers", "there is no CUDA device"
+    if find_spec("unsloth") is None:
+        return "transformers", "unsloth is not installed"
+    return "unsloth", "a CUDA device and unsloth are present"
+
+
+def import_unsloth() -> ModuleType:
+    """unsloth, which must be imported before trl, transformers and peft, or its patches are lost."""
+    # unsloth rewrites these modules while they load
+    late = [m for m in ("trl", "transformers", "peft") if m in sys.modules]
+    if "unsloth" not in sys.modules and late:
+        raise DataError(
+            f"{', '.join(late)} was imported before unsloth, whose patches would be lost",
+            where="engine unsloth",
+            fix="restart the kernel and write `import unsloth` first, or set engine: transformers",
+        )
+    import_torch()
+    os.environ.setdefault("UNSLOTH_DISABLE_STATISTICS", "1")
+    # else unsloth writes into the working directory
+    os.environ.setdefault(
+        "UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache")
+    )
+    return import_module("unsloth")
 
 
 @cache
@@ -296,27 +332,23 @@ def places(
     >>> places({"judge": "endpoint:m", "judge_base_url": "http://a/v1"}, ["judge"], where="config")
     {'judge.endpoint': 'm', 'judge.base_url': 'http://a/v1'}
     """
-    names, table = set(names), renames()
     check_mappings(values, where)
-    check_setting_names(values, names, where)
+    check_setting_names(values, set(names), where)
     out: dict[str, Any] = {}
-    implied: dict[str, Any] = {}
     for name, value in values.items():
-        if name in names:
-            for place, inner in own_places(name, value).items():
-                set_place(out, place, inner, name, where)
-        elif name not in table["no_use"]:
-            entry = rename_of(name)
-            ours = translated_value(entry, value, name, where)
-            set_place(out, entry["to"], ours, name, where)
-            implied |= entry.get("also", {})
-    if double := places_set_twice(out, out.get("reward")):
-        raise DataError(
-            f"the reward's mapping and another name both set {', '.join(double)}",
-            where=where,
-            fix="keep one",
-        )
-    return implied | out
+        if name in renames()["no_use"]:
+            continue
+        entry = rename_of(name)
+        ours = own_places(entry["to"], translated_value(entry, value, name, where))
+        for place, inner in (ours | entry.get("also", {})).items():
+            if out.get(place, inner) != inner:
+                raise DataError(
+                    f"{name!r} and another name both set {place!r}",
+                    where=where,
+                    fix="keep one",
+                )
+            out[place] = inner
+    return out
 
 
 def check_setting_names(
@@ -324,9 +356,9 @@ def check_setting_names(
 ) -> None:
     """A warning for names without a use here; DataError for those that cannot be used, and for unknown ones."""
     no_use, refused = renames()["no_use"], renames()["refused"]
-    for name in values.keys() & no_use.keys() - names:
+    for name in values.keys() & no_use.keys():
         logger.warning("%s: %s has no use here: %s", where, name, no_use[name])
-    if wrong := sorted(values.keys() & refused.keys() - names):
+    if wrong := sorted(values.keys() & refused.keys()):
         raise DataError(
             "some settings cannot be used",
             where=where,
@@ -339,8 +371,8 @@ def check_setting_names(
 
 
 def rename_of(name: str) -> dict[str, Any]:
-    """The table's entry of a system's name, always a mapping."""
-    entry = renames()["renames"][name]
+    """The table's entry of a system's name, always a mapping. A name of the kit stays."""
+    entry = renames()["renames"].get(name, name)
     return entry if isinstance(entry, dict) else {"to": entry}
 
 
@@ -351,49 +383,40 @@ def overlay(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any
     {'judge.endpoint': 'b', 'judge.base_url': 'http://a/v1'}
     """
     out = dict(lower)
-    for place in places_set_twice(lower, upper.get("reward")):
-        del out[place]
     if "judge.endpoint" in upper:
         out.pop("judge", None)
     elif "judge" in upper:
         # another kind of judge has no use for the fields of an endpoint
-        replaced = [place for place in out if place.startswith("judge.")]
-        for place in replaced:
-            logger.warning("another judge replaces %s: %s", place, out.pop(place))
+        for place in lower:
+            if place.startswith("judge."):
+                logger.warning(
+                    "another judge replaces %s: %s", place, out.pop(place)
+                )
     return {**out, **upper}
 
 
 def nest(values: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     """The settings out of `places`; DataError where one has no place for what is set inside it."""
-    out = {k: v for k, v in values.items() if "." not in k}
-    for place, value in values.items():
+    out: dict[str, Any] = {}
+    # a setting comes before its own places
+    for place, value in sorted(values.items()):
         head, *path = place.split(".")
-        if not path:
-            continue
-        # the flags that change a reward are the refiner's; `reward: NAME` beside them is that preset, changed
-        inner = out.get(head, "refiner" if head == "reward" else {})
-        if head == "reward" and isinstance(inner, str):
-            inner = {"preset": inner}
-        if not isinstance(inner, Mapping) or (head == "judge" and head in values):
-            raise DataError(
-                f"the {head} {inner!r} has no {'.'.join(path)}, which is set to {value!r}",
-                where=where,
-                fix=f"write the {head} as a mapping that says all, or leave {'.'.join(path)} out",
-            )
-        out[head] = with_inner(inner, path, value)
+        if path:
+            # the flags that change a reward are the refiner's; `reward: NAME` beside them is that preset, changed
+            inner = out.get(head, "refiner" if head == "reward" else {})
+            if head == "reward" and isinstance(inner, str):
+                inner = {"preset": inner}
+            if not isinstance(inner, Mapping) or (
+                head == "judge" and head in values
+            ):
+                raise DataError(
+                    f"the {head} {inner!r} has no {'.'.join(path)}, which is set to {value!r}",
+                    where=where,
+                    fix=f"write the {head} as a mapping that says all, or leave {'.'.join(path)} out",
+                )
+            value = with_inner(inner, path, value, f"{where}, {place}")
+        out[head] = value
     return out
-
-
-def places_set_twice(values: Mapping[str, Any], reward: object) -> list[str]:
-    """The places inside the reward that its own mapping sets, too."""
-    return sorted(values.keys() & set(places_inside("reward", reward)))
-
-
-def places_inside(place: str, value: object) -> Iterator[str]:
-    """The places of all that a mapping holds."""
-    for name, inner in value.items() if isinstance(value, Mapping) else ():
-        yield f"{place}.{name}"
-        yield from places_inside(f"{place}.{name}", inner)
 
 
 def own_places(name: str, value: Any) -> dict[str, Any]:
@@ -403,20 +426,23 @@ def own_places(name: str, value: Any) -> dict[str, Any]:
     is_endpoint = (
         name == "judge" and isinstance(value, Mapping) and "endpoint" in value
     )
-    if is_endpoint or (name == "options" and isinstance(value, Mapping)):
+    if is_endpoint or name == "options":
         return {f"{name}.{k}": v for k, v in value.items()}
     return {name: value}
 
 
-def with_inner(
-    inner: Mapping[str, Any], path: Sequence[str], value: Any
-) -> dict[str, Any]:
-    """A mapping with a value at a path inside it."""
-    head, *rest = path
-    return {
-        **inner,
-        head: with_inner(inner.get(head) or {}, rest, value) if rest else value,
-    }
+def with_inner(inner: Any, path: Sequence[str], value: Any, place: str) -> Any:
+    """A mapping with a value at a path inside it; DataError where it has another one there."""
+    if path:
+        part = with_inner(inner.get(path[0], {}), path[1:], value, place)
+        return {**inner, path[0]: part}
+    if inner not in ({}, value):
+        raise DataError(
+            f"a mapping and another name set it, to {inner!r} and {value!r}",
+            where=place,
+            fix="keep one",
+        )
+    return value
 
 
 def translated_value(
@@ -427,24 +453,10 @@ def translated_value(
         return value
     # YAML has true, shells have True
     key = str(value).lower()
-    table = {str(k).lower(): v for k, v in entry["values"].items()}
-    if key not in table:
+    if key not in entry["values"]:
         raise DataError(
             f"{name} is {value!r}",
             where=where,
-            fix=f"one of {', '.join(table)}: {entry.get('why', '')}",
+            fix=f"one of {', '.join(entry['values'])}: {entry.get('why', '')}",
         )
-    return table[key]
-
-
-def set_place(
-    out: dict[str, Any], place: str, value: Any, name: str, where: str
-) -> None:
-    """Set the value of a place; two names for one place must agree."""
-    if out.get(place, value) != value:
-        raise DataError(
-            f"{name!r} and another name both set {place!r}",
-            where=where,
-            fix="keep one",
-        )
-    out[place] = value
+    return entry["values"][key]

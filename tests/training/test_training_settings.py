@@ -245,7 +245,8 @@ def reached(job, place):
     """The value of a place in a job."""
     head, *path = place.split(".")
     stage = job.stages[0].settings
-    value = getattr(job if head in ("judge", "reward", "out") else stage, head)
+    places = {"judge": job.keys, "reward": job.keys, "out": job}
+    value = getattr(places.get(head, stage), head)
     for part in path:
         value = value[part]
     return value
@@ -298,21 +299,21 @@ def test_a_setting_beside_a_judge_or_a_reward_is_joined_or_refused(caplog):
     url = "http://mine/v1"
     changes = {"profile": "test", "judge_base_url": url}
     job = read_job(tasks(), TINY, changes=changes, judge="endpoint:M")
-    assert job.judge == {"endpoint": "M", "base_url": url}
+    assert job.keys.judge == {"endpoint": "M", "base_url": url}
     # the config's server stays where the caller names another model of it
     config = {"judge_model": "A", "judge_base_url": url, **TINY}
     job = read_job(tasks(), config, changes={"profile": "test"}, judge="endpoint:B")
-    assert job.judge == {"endpoint": "B", "base_url": url}
-    assert read_job(tasks(), config, changes={"profile": "test"}, judge="code").judge == "code"
+    assert job.keys.judge == {"endpoint": "B", "base_url": url}
+    assert read_job(tasks(), config, changes={"profile": "test"}, judge="code").keys.judge == "code"
     assert f"another judge replaces judge.base_url: {url}" in caplog.text
     for judge in ("code", "local", {"panel": ["code"]}, Judge()):
         with pytest.raises(DataError, match="has no base_url"):
             read_job(tasks(), TINY, changes=changes, judge=judge)
     changes = {"profile": "test", "verification_reward": 5}
-    assert read_job(tasks(), TINY, changes=changes, reward="rubric").reward["scale"] == 5
+    assert read_job(tasks(), TINY, changes=changes, reward="rubric").keys.reward["scale"] == 5
     with pytest.raises(DataError, match="has no scale"):
         read_job(tasks(), TINY, changes=changes, reward=kit.rewards.Composer.from_config("rubric"))
-    with pytest.raises(DataError, match=r"another name both set reward\.scale"):
+    with pytest.raises(DataError, match=r"another name set it.*\n.*reward\.scale"):
         read_job(tasks(), TINY, changes=changes, reward={"preset": "refiner", "scale": 3})
     with pytest.raises(DataError, match="both set 'options.warmup_steps'"):
         changes = {"warmup_steps": 3, "options": {"warmup_steps": 4}}
