@@ -16,9 +16,11 @@ from .language_models import (
     TEMPLATE_OPTIONS,
     TINY,
     LogprobRecorder,
+    Weights,
     base,
     complete_tokenizer,
     eos_ids,
+    find_weights,
     messages,
     prompt_ids,
     resolve,
@@ -42,7 +44,6 @@ from .monitor import (
 )
 from .result import HELDOUT, MARK, METRICS, Result
 from .stored_runs import Stored, answers_of, store, stored
-from .weights import Weights, find_weights
 
 __all__ = [
     "HELDOUT",

@@ -22,8 +22,7 @@ from ..judging.runner import Runner
 from ..records import Response, Task, canonical
 from ..system.progress import bar
 from ..system.settings import Count, NonNegative, make
-from .language_models import messages, sample
-from .weights import Weights, find_weights
+from .language_models import Weights, find_weights, messages, sample
 
 log = logging.getLogger(__name__)
 # Kinds of model that a server answers for; every other name is of weights.
@@ -96,8 +95,7 @@ def answer(
             wait(ask_missing(plan, runner), runner.stop)
             name = name or plan.model.name
         for key, task, k in plan.rows:
-            call = store.find_call(key)
-            if call is not None:
+            if call := store.find_call(key):
                 responses.append(response_of_call(call, task, k, name))
     if lost := len(plan.rows) - len(responses):
         log.warning("%d of %d answers are missing", lost, len(plan.rows))
@@ -145,8 +143,9 @@ def plan_answers(
             where="answer(n=, temperature=)",
             fix="n=1, or a temperature above 0",
         )
-    values = {"n": n, "temperature": temperature, **options}
-    sampling = make(Sampling, values, where="answer")
+    sampling = make(
+        Sampling, {"n": n, "temperature": temperature, **options}, where="answer"
+    )
     writer = find_writer(model, sampling) or find_weights(str(model))
     identity = writer.identity
     if isinstance(writer, Weights):
@@ -174,11 +173,14 @@ def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
             where="model",
             fix=f"one of {', '.join(SERVED_KINDS)}, or a name or folder of weights",
         )
-    ours = {"how": "all", "extra": {}, "temperature": sampling.temperature}
-    ours["max_tokens"] = sampling.max_tokens
-    return cast(
-        LLMJudge, judge_of({kind: subject, **ours, **options}, where="model")
-    )
+    ours = {
+        kind: subject,
+        "how": "all",
+        "extra": {},
+        "temperature": sampling.temperature,
+        "max_tokens": sampling.max_tokens,
+    }
+    return cast(LLMJudge, judge_of({**ours, **options}, where="model"))
 
 
 async def ask_missing(plan: AnswerPlan, runner: Runner) -> None:
@@ -196,9 +198,11 @@ async def ask_missing(plan: AnswerPlan, runner: Runner) -> None:
             progress_bar.update(1)
 
     count = min(len(plan.rows), runner.judge.concurrency)
-    hidden = not runner.progress
     with bar(
-        total=len(plan.rows), desc="answering", unit="answer", disable=hidden
+        total=len(plan.rows),
+        desc="answering",
+        unit="answer",
+        disable=not runner.progress,
     ) as progress_bar:
         await every(worker() for _ in range(count))
 
@@ -214,11 +218,16 @@ async def pay_answer(runner: Runner, task: Task, key: str) -> None:
     if reply.failure and not (reply.is_cut and reply.text):
         log.warning("no answer to task %s: %s", task.id, reply.reason)
         return
-    about = {"truncated": reply.is_cut, "thought": reply.thought}
-    about["seconds"] = time.monotonic() - begin
-    settings = canonical({"judge": writer.identity, "answer": about})
-    call = runner.call_row(writer, request, reply)
-    runner.ledger.put([], {**call, "key": key, "settings": settings})
+    about = {
+        "truncated": reply.is_cut,
+        "thought": reply.thought,
+        "seconds": time.monotonic() - begin,
+    }
+    call = runner.call_row(writer, request, reply) | {
+        "key": key,
+        "settings": canonical({"judge": writer.identity, "answer": about}),
+    }
+    runner.ledger.put([], call)
 
 
 def response_of_call(
@@ -243,10 +252,9 @@ def sample_missing(
     """Sample the answers that the ledger has not, in batches; each batch is stored."""
     sampling = plan.sampling
     left = [row for row in plan.rows if ledger.find_call(row[0]) is None]
-    loaded = None
+    loaded: Any = left and weights.load()
     starts = range(0, len(left), BATCH_SIZE)
     for start in bar(starts, desc="answering", unit="batch", disable=not progress):
-        loaded = loaded or weights.load()
         batch, begin = left[start : start + BATCH_SIZE], time.monotonic()
         responses = sample(
             *loaded,
@@ -262,11 +270,6 @@ def sample_missing(
         )
         seconds = (time.monotonic() - begin) / len(batch)
         for (key, task, _), response in zip(batch, responses, strict=True):
-            about = {
-                "truncated": response.truncated,
-                "thought": "",
-                "seconds": seconds,
-            }
             call = {
                 "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
                 "judge": model,
@@ -275,7 +278,15 @@ def sample_missing(
                 "tokens_in": 0,
                 "tokens_out": 0,
                 "cost": 0.0,
-                "settings": canonical({"answer": about}),
+                "settings": canonical(
+                    {
+                        "answer": {
+                            "truncated": response.truncated,
+                            "thought": "",
+                            "seconds": seconds,
+                        }
+                    }
+                ),
                 "request": json.dumps(messages(task)),
                 "reply": response.text,
                 "key": key,

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from ..checks import AnswerForm, answer_outcome, stated_confidence
 from ..errors import DataError
 from ..judging.runner import TRANSIENT_FAILURES
 from ..records import Grade, Response, Task, by_criterion, leaves
@@ -70,8 +71,6 @@ class Evaluation:
     @cached_property
     def stated(self) -> list[float | None]:
         """The confidence that each answer ends with, None where it states none."""
-        from ..checks import stated_confidence
-
         values = stated_confidence([r.text for r in self.responses]).values
         return [None if math.isnan(x) else float(x) for x in values]
 
@@ -102,8 +101,6 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
     if grade.meta.get("form_missing"):
         return 0.0
     if not task.criteria:
-        from ..checks import AnswerForm, answer_outcome
-
         if not task.truth:
             return None
         right = answer_outcome(task, AnswerForm().read_answer(response.text))
@@ -198,21 +195,15 @@ def comparison(
 ) -> dict[str, Any]:
     """What metrics.json holds of a before and an after."""
     right = (before.strict(tasks), after.strict(tasks))
-    looks, reward = (before, after), gain(before, after)
-    words = [[float(len(r.text.split())) for r in e.responses] for e in looks]
-    truncated = [float(r.truncated) for r in after.responses]
+    reward = gain(before, after)
     metrics: dict[str, Any] = {
         "prompts": len(tasks),
         "sentence": reward.sentence,
         "gain": numbers_of_estimate(reward),
         "strict_gain": numbers_of_estimate(gain(before, after, values=right)),
-        "words_gain": numbers_of_estimate(
-            gain(before, after, values=(words[0], words[1]))
-        ),
-        "truncated_after": mean(truncated).value,
         "kinds": by_kind(before, after, tasks).to_dict("records"),
     }
-    for when, look, values in zip(WHEN, looks, right, strict=True):
+    for when, look, values in zip(WHEN, (before, after), right, strict=True):
         metrics[f"reward_{when}"] = numbers_of_estimate(look.mean())
         metrics[f"strict_{when}"] = numbers_of_estimate(look.mean(values))
         metrics[f"calibration_{when}"] = {

@@ -3,15 +3,18 @@
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError, MissingError
+from ..judging.local import describe_file
 from ..records import Response, Task
-from ..system.device import Device, import_torch
+from ..system.device import Device, choose, import_torch
 from ..system.progress import bar
+from .result import METRICS, Result
 
 TINY = "tiny-random"
 # of the chat template, an option of a training
@@ -70,7 +73,10 @@ def base(
     if source != TINY and not adapter:
         model = load_pretrained(CAUSAL, source, **more)
     else:
-        whole = whole_model(source, adapter)
+        # a sum in 4 or 16 bits would round the adapter away
+        whole = load_pretrained(CAUSAL, source, dtype="float32")
+        if adapter:
+            whole = with_adapter(whole, adapter).merge_and_unload()
         model = type(whole).from_pretrained(
             None, config=whole.config, state_dict=whole.state_dict(), **more
         )
@@ -84,20 +90,12 @@ def base(
     return model.eval()
 
 
-def whole_model(source: str, adapter: str | Path | None) -> Any:
-    """The model in float32, with an adapter added to its weights: a sum in 4 or 16 bits would round it away."""
-    model = (
-        tiny_model()
-        if source == TINY
-        else load_pretrained(CAUSAL, source, dtype="float32")
-    )
-    return with_adapter(model, adapter).merge_and_unload() if adapter else model
-
-
 def load_pretrained(kind: str, source: str, **options: Any) -> Any:
     """What transformers' class of this name loads; MissingError with what to do where it cannot."""
     import transformers
 
+    if source == TINY:
+        return tiny_model()
     try:
         return getattr(transformers, kind).from_pretrained(source, **options)
     # transformers raises ValueError for files that it cannot read
@@ -178,18 +176,15 @@ def tiny_model(*, seed: int = 0) -> Any:
 
 def tiny_tokenizer() -> Any:
     """A byte-level tokenizer of 259 ids with SmolLM2's chat layout; nothing is downloaded."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
+    from tokenizers.pre_tokenizers import ByteLevel
+    from transformers import GPT2Tokenizer
 
     # bytes alone: every text can be read
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    vocabulary = {t: i for i, t in enumerate([*special, *alphabet])}
-    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner,
+    tokens = [*special, *sorted(ByteLevel.alphabet())]
+    tokenizer = GPT2Tokenizer(
+        vocab=dict(zip(tokens, range(len(tokens)), strict=True)),
+        merges=[],
         pad_token=special[0],
         bos_token=special[1],
         eos_token=special[2],
@@ -355,11 +350,71 @@ def prompt_ids(
     template_options: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[int]:
     """Token ids of a chat in the model's layout, with the words that begin an answer."""
-    out = tokenizer.apply_chat_template(
-        list(chat),
-        add_generation_prompt=True,
-        tokenize=True,
-        return_dict=True,
-        **template_options,
+    return list(
+        tokenizer.apply_chat_template(
+            list(chat),
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            **template_options,
+        )["input_ids"]
     )
-    return list(out["input_ids"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """What a model is loaded from.
+
+    source : folder or hub name. adapter : of a training, beside the weights; earlier_adapter : of the training before
+        it, a part of the weights. template_options : of the chat template, as in the training.
+    """
+
+    source: str
+    dtype: str = "auto"
+    quantize: str = "none"
+    earlier_adapter: str | None = None
+    adapter: str | None = None
+    template_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> tuple[Any, Any]:
+        """Model and tokenizer. A model in 4 bits keeps its adapter beside the quantised weights, as it was trained."""
+        model = base(
+            self.source,
+            choose(self.dtype),
+            quantize=self.quantize,
+            adapter=self.earlier_adapter,
+        )
+        if self.adapter:
+            model = with_adapter(model, self.adapter)
+            if self.quantize == "none":
+                model = model.merge_and_unload()
+        return model, tokenizer_of(self.source)
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells weights apart: name and size of their files, and a digest of each one's end."""
+        files: list[str] = []
+        # A name of the hub has no folder here.
+        for place in filter(
+            None, (self.source, self.earlier_adapter, self.adapter)
+        ):
+            files += map(describe_file, sorted(Path(place).glob("*.safetensors")))
+        options = dict(self.template_options)
+        return [files or [self.source], self.quantize, options]
+
+
+def find_weights(name: str | Path) -> Weights:
+    """The weights of a model's name or folder, or of the folder of a finished training; of a chain, its last stage."""
+    folder = Path(name).expanduser()
+    if not (folder / METRICS).is_file():
+        return Weights(source=resolve(str(name)))
+    run = Result.read(folder)
+    settings = run.settings
+    return Weights(
+        source=resolve(settings["model"]),
+        dtype=settings["dtype"],
+        quantize=settings["quantize"],
+        earlier_adapter=settings["adapter"],
+        adapter=str(run.adapter),
+        template_options=settings["options"].get(TEMPLATE_OPTIONS) or {},
+    )

@@ -13,9 +13,9 @@ import pandas as pd
 
 from ..data import TaskSet, TaskSource, load, tasks_of
 from ..errors import DataError
-from ..judging import ajudge_pairs, wait
-from ..records import Response, Task
-from ..records.tables import table
+from ..judging import ajudge_pairs, format_cost, wait
+from ..records import Response, Task, group
+from ..records.tables import show, table
 from ..rewards import Composer, RewardSource
 from ..stats import (
     Estimate,
@@ -141,12 +141,8 @@ class ModelComparison:
         """The mean reward of each model with its interval; the sentence is the title."""
         from ..plots import forest
 
-        settings = {
-            "title": self.sentence,
-            "x": "mean reward over prompts",
-            **options,
-        }
-        return forest(self.rewards, **settings)
+        axes = {"title": self.sentence, "x": "mean reward over prompts", **options}
+        return forest(self.rewards, **axes)
 
     def _bounded(self, gap: Estimate) -> Estimate:
         """A difference whose interval ends where no difference can lie."""
@@ -169,8 +165,6 @@ class ModelComparison:
         return f"{self.sentence}\n{self.table()[columns].to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        from ..records.tables import show
-
         return show(self.table(), caption=self.sentence).to_html()
 
 
@@ -217,11 +211,16 @@ def compare(
         grades = composer.grade_all(pairs, verdicts)
         everything = TaskSet(tasks=[*by_id.values()], responses=responses)
         passed = [passes(*pair, g) for pair, g in zip(pairs, grades, strict=True)]
-        frame = table(grades, tasks=everything).assign(model=model)
+        meta = pd.DataFrame(
+            [r.meta for r in responses], columns=["cost", "seconds"], dtype=float
+        )
         # As numbers, None is NaN.
-        frame["passed"] = np.array(passed, float)
-        for column, field in (("answer_cost", "cost"), ("seconds", "seconds")):
-            frame[column] = np.array([r.meta.get(field) for r in responses], float)
+        frame = table(grades, tasks=everything).assign(
+            model=model,
+            passed=np.array(passed, float),
+            answer_cost=meta["cost"],
+            seconds=meta["seconds"],
+        )
         rows.append(frame)
         verdict_rows.append(table(verdicts, tasks=everything).assign(model=model))
     ranges = [composer.reward_range(t) for t in by_id.values()]
@@ -243,14 +242,14 @@ def _answers_by_model(
     """The answers of each model; DataError where models answered different prompts."""
     by_model: dict[str, list[Response]] = {}
     if answers is None:
-        for r in getattr(tasks, "responses", ()):
-            by_model.setdefault(r.source or "unnamed", []).append(r)
-    else:
-        for name, source in answers.items():
-            if isinstance(source, (str, Path)):
-                source = load(source)
-            responses = source.responses if isinstance(source, TaskSet) else source
-            by_model[name] = list(responses)
+        rows = getattr(tasks, "responses", ())
+        answers = group((r.source or "unnamed", r) for r in rows)
+    for name, source in answers.items():
+        if isinstance(source, (str, Path)):
+            source = load(source)
+        by_model[name] = list(
+            source.responses if isinstance(source, TaskSet) else source
+        )
     if len(by_model) < 2:
         raise DataError(
             f"there are answers of {len(by_model)} models, and a comparison needs two",
@@ -288,6 +287,4 @@ def _describe_gap(gap: Estimate) -> str:
 
 def _cost_text(costs: pd.Series[float]) -> str:
     """The sum in US dollars; an unknown price is never $0."""
-    if costs.isna().any():
-        return "price unknown"
-    return f"${costs.sum():.4f}"
+    return format_cost(None if costs.isna().any() else costs.sum(), digits=4)

@@ -54,37 +54,30 @@ class Log:
         self.write(
             ROLLOUTS,
             [
-                rollout(step, tasks, answer, grade)
+                {
+                    "step": step,
+                    "task_id": answer.task_id,
+                    "prompt": tasks[answer.task_id].conversation,
+                    "text": answer.text,
+                    "reward": grade.score,
+                    "low": grade.score_low,
+                    "high": grade.score_high,
+                    "truncated": answer.truncated,
+                    "parts": grade.parts,
+                    "verdicts": [
+                        {
+                            "id": v.criterion_id,
+                            "status": v.status,
+                            "value": v.value,
+                            "failure": v.failure,
+                        }
+                        for v in grade.verdicts
+                    ],
+                }
                 for answer, grade in zip(answers, grades, strict=True)
             ],
         )
         self.latest = summary(answers, grades, size) | more | {"batch": step}
-
-
-def rollout(
-    step: int, tasks: Mapping[str, Task], answer: Response, grade: Grade
-) -> Row:
-    """An answer as a row of rollouts.jsonl."""
-    return {
-        "step": step,
-        "task_id": answer.task_id,
-        "prompt": tasks[answer.task_id].conversation,
-        "text": answer.text,
-        "reward": grade.score,
-        "low": grade.score_low,
-        "high": grade.score_high,
-        "truncated": answer.truncated,
-        "parts": grade.parts,
-        "verdicts": [
-            {
-                "id": v.criterion_id,
-                "status": v.status,
-                "value": v.value,
-                "failure": v.failure,
-            }
-            for v in grade.verdicts
-        ],
-    }
 
 
 def summary(answers: Sequence[Response], grades: Sequence[Grade], size: int) -> Row:

@@ -70,36 +70,32 @@ class Result:
                 where=str(folder),
                 fix="kit run NOTEBOOK, or kit train CONFIG --resume",
             )
-        metrics = json.loads((folder / METRICS).read_text("utf-8"))
-        parts = [path.parent for path in folder.glob(f"[0-9]*_*/{METRICS}")]
         # 10_grpo comes after 9_dpo
-        parts.sort(key=lambda part: int(part.name.split("_")[0]))
-        if stages := tuple(map(cls.read, parts)):
-            tasks, before, after = (
-                stages[0].heldout,
-                stages[0].before,
-                stages[-1].after,
-            )
-        else:
-            rows = (folder / HELDOUT).read_bytes()
-            tasks = tuple(msgspec.json.Decoder(Task).decode_lines(rows))
-            # SFT and DPO without held-out prompts have no evaluations
-            before, after = (
-                read_evaluation(folder / f"eval_{when}.json") for when in WHEN
-            )
+        parts = sorted(
+            (path.parent for path in folder.glob(f"[0-9]*_*/{METRICS}")),
+            key=lambda part: int(part.name.split("_")[0]),
+        )
+        first, last = (parts or [folder])[0], (parts or [folder])[-1]
         return cls(
             folder=folder,
-            metrics=metrics,
-            heldout=tasks,
-            before=before,
-            after=after,
-            stages=stages,
+            metrics=json.loads((folder / METRICS).read_text("utf-8")),
+            heldout=tuple(
+                msgspec.json.Decoder(Task).decode_lines(
+                    (first / HELDOUT).read_bytes()
+                )
+            ),
+            # SFT and DPO without held-out prompts have no evaluations
+            before=read_evaluation(first / "eval_before.json"),
+            after=read_evaluation(last / "eval_after.json"),
+            stages=tuple(map(cls.read, parts)),
         )
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of a training of one stage."""
-        return dict(json.loads((self.folder / MARK).read_text("utf-8"))["settings"])
+        """The settings of the training (of a chain: of its last stage)."""
+        return dict(
+            json.loads((self.adapter.parent / MARK).read_text("utf-8"))["settings"]
+        )
 
     @property
     def adapter(self) -> Path:
@@ -180,30 +176,30 @@ class Result:
         """Of a chain, one row a stage: strict passes, the change that the stage made, reward, calibration."""
         rows = []
         for name, look, stage in self.looks:
-            error = calibration(look, self.heldout).get("stated", "")
             row = {
                 "stage": name,
                 "strict passes": str(look.mean(look.strict(self.heldout))),
                 "change": "",
                 "reward": str(look.mean()),
                 "gain": "",
-                "ECE of stated confidence": str(error),
+                "ECE of stated confidence": str(
+                    calibration(look, self.heldout).get("stated", "")
+                ),
             }
             if stage:
                 # a stage that others do not build on begins where they do
                 row |= {
                     "change": str(stage.strict),
                     "seconds": stage.metrics["seconds"],
+                    "gain": str(gain(self.looks[0][1], look)),
                 }
-                row["gain"] = str(gain(self.looks[0][1], look))
             rows.append(row)
         return pd.DataFrame(rows)
 
     def plot(self, **options: Any) -> Any:
         """The training reward (SFT and DPO: the loss) over the steps."""
-        steps = self.steps()
-        has_reward = "reward" in steps and steps["reward"].notna().any()
-        name = "reward" if has_reward else "loss"
+        steps = self.steps().dropna(axis="columns", how="all")
+        name = "reward" if "reward" in steps else "loss"
         return lines(
             {name: steps[name].tolist()},
             steps["step"].tolist(),
@@ -227,11 +223,11 @@ class Result:
         # the bar that a trained policy has to clear
         cheap = {v: k for k, v in self.trivial.items() if v is not None}
         if cheap:
-            sentence = (
-                f"{cheap[max(cheap)]!r} is the best policy without skill on {m['trivial_prompts']} prompts; "
-                f"trained, on all: {format_number(m['reward_after']['value'])}."
-            )
-            out["Best without skill"] = {"value": max(cheap), "caption": sentence}
+            out["Best without skill"] = {
+                "value": max(cheap),
+                "caption": f"{cheap[max(cheap)]!r} is the best policy without skill on {m['trivial_prompts']} prompts; "
+                f"trained, on all: {format_number(m['reward_after']['value'])}.",
+            }
         out["Minutes"] = {
             "value": m["seconds"] / 60,
             "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']} "
@@ -304,10 +300,12 @@ class Result:
                 pd.DataFrame(errors),
             ]
         if self.trivial:
-            rewards = pd.Series(self.trivial, name="reward").map(format_number)
             blocks += [
                 f"Policies without skill on {m['trivial_prompts']} held-out prompts:",
-                rewards.rename_axis("policy").reset_index(),
+                pd.Series(self.trivial, name="reward")
+                .map(format_number)
+                .rename_axis("policy")
+                .reset_index(),
             ]
         if self.before:
             blocks += [

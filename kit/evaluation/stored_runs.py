@@ -23,9 +23,8 @@ from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
 from ..system.settings import nearest
 from .heldout import Evaluation
-from .language_models import sample
+from .language_models import find_weights, sample
 from .result import Result
-from .weights import find_weights
 
 # config -> its file of runs, the key of its runs there, the file of its tasks
 STORED_RUNS = {
@@ -42,37 +41,26 @@ class Stored:
     frame : one row an answer. Columns run, seed, control, how ("greedy" or "sampled"), stage ("before" and "after", or
         "start" and the names of the stages), task, kind, prompt, answer, tokens (token probability), stated
         (confidence in the text), reward, right (1 where the answer passes as a whole).
-    curves : run -> mean training reward of each step. seconds : run, or run and stage, -> of training.
+    curves : run -> mean training reward of each step.
     """
 
     name: str
     frame: pd.DataFrame
     curves: dict[Hashable, list[float]] = field(default_factory=dict)
-    seconds: dict[Hashable, float] = field(default_factory=dict)
 
     @property
     def stages(self) -> list[str]:
         """The stages in their order."""
         return list(dict.fromkeys(self.frame["stage"]))
 
-    def means(
-        self,
-        stage: str,
-        *,
-        column: str = "right",
-        kind: str | None = None,
-        how: str = "greedy",
-    ) -> pd.Series[float]:
-        """Mean over prompts of a column, by run; the control is left out."""
-        by_prompt = self._by_prompt(column, kind, how)[stage]
-        return by_prompt.groupby("run", sort=False).mean()
+    def means(self, stage: str, *, column: str = "right") -> pd.Series[float]:
+        """Mean over prompts of a column, by run, of greedy answers; the control is left out."""
+        return self._by_prompt(column)[stage].groupby("run", sort=False).mean()
 
-    def _by_prompt(self, column: str, kind: str | None, how: str) -> pd.DataFrame:
+    def _by_prompt(self, column: str) -> pd.DataFrame:
         """The mean of a column: one row a run and task, one column a stage."""
         # the control is no run: it shows what the procedure makes of nothing
-        rows = self.frame[~self.frame["control"] & (self.frame["how"] == how)]
-        if kind is not None:
-            rows = rows[rows["kind"] == kind]
+        rows = self.frame[~self.frame["control"] & (self.frame["how"] == "greedy")]
         return rows.pivot_table(
             index=["run", "task"], columns="stage", values=column, sort=False
         )
@@ -83,8 +71,6 @@ class Stored:
         old: str | None = None,
         *,
         column: str = "right",
-        kind: str | None = None,
-        how: str = "greedy",
     ) -> Estimate:
         """A stage less another one (default: the last less the first), paired by prompt, runs averaged.
 
@@ -92,7 +78,7 @@ class Stored:
         """
         new, old = new or self.stages[-1], old or self.stages[0]
         # runs are averaged first: one prompt is one unit
-        by_prompt = self._by_prompt(column, kind, how).groupby("task").mean()
+        by_prompt = self._by_prompt(column).groupby("task").mean()
         estimate = difference(by_prompt[new], by_prompt[old])
         return replace(estimate, noun=f"{column}, {new} less {old}")
 
@@ -102,43 +88,42 @@ class Stored:
         old: str | None = None,
         *,
         column: str = "right",
-        kind: str | None = None,
-        how: str = "greedy",
     ) -> Estimate:
         """The same difference with its interval over runs."""
         new, old = new or self.stages[-1], old or self.stages[0]
-        by_run = self._by_prompt(column, kind, how).groupby("run").mean()
+        by_run = self._by_prompt(column).groupby("run").mean()
         estimate = over_seeds(by_run[new] - by_run[old], bounds=(-1.0, 1.0))
         return replace(estimate, noun=f"{column}, {new} less {old}")
 
-    def table(self, *, by: str = "stage", how: str = "greedy") -> pd.DataFrame:
-        """A DataFrame: mean, worst and best run, gain over prompts and over seeds.
+    def table(self, *, by: str = "stage") -> pd.DataFrame:
+        """A DataFrame of greedy answers: mean, worst and best run, gain over prompts and over seeds.
 
         by : "stage" compares each stage with the first; "kind" the last stage, for each kind of prompt.
         """
         parts = self.stages[1:] if by == "stage" else self.frame["kind"].unique()
         rows = []
         for part in parts:
-            stage, kind = (part, None) if by == "stage" else (self.stages[-1], part)
-            after = self.means(stage, kind=kind, how=how)
+            stage, runs = part, self
+            if by == "kind":
+                of_kind = self.frame[self.frame["kind"] == part]
+                stage, runs = self.stages[-1], replace(self, frame=of_kind)
+            after = runs.means(stage)
             rows.append(
                 {
                     by: part,
-                    "before": self.means(self.stages[0], kind=kind, how=how).mean(),
+                    "before": runs.means(self.stages[0]).mean(),
                     "mean": after.mean(),
                     "worst": after.min(),
                     "best": after.max(),
-                    "gain over prompts": str(self.gain(stage, kind=kind, how=how)),
-                    "gain over seeds": str(
-                        self.over_seeds(stage, kind=kind, how=how)
-                    ),
+                    "gain over prompts": str(runs.gain(stage)),
+                    "gain over seeds": str(runs.over_seeds(stage)),
                 }
             )
         return pd.DataFrame(rows)
 
-    def runs(self, *, how: str = "greedy") -> pd.DataFrame:
+    def runs(self) -> pd.DataFrame:
         """A DataFrame, one row a run, the control too: share right before and after, and the gain over prompts."""
-        rows, frame = [], self.frame[self.frame["how"] == how]
+        rows, frame = [], self.frame[self.frame["how"] == "greedy"]
         for run, answers in frame.groupby("run", sort=False):
             table = answers.pivot_table("right", index="task", columns="stage")
             old, new = table[self.stages[0]], table[self.stages[-1]]
@@ -149,7 +134,6 @@ class Stored:
                     "before": mean(old).value,
                     "after": mean(new).value,
                     "gain": str(difference(new, old)),
-                    "seconds": self.seconds.get(str(run)),
                 }
             )
         return pd.DataFrame(rows)
@@ -195,12 +179,10 @@ def _read_single_runs(data: Mapping[str, Any], tasks: Sequence[Task]) -> Stored:
             for stage, texts in (("before", data["before"][how]), ("after", after)):
                 place = (run, record["control"], how, stage)
                 rows += [(*place, task, text, None) for task, text in texts.items()]
-    runs = pd.DataFrame.from_dict(data["runs"], orient="index")
     return Stored(
         name="instructions",
         frame=_grade_answers(rows, tasks),
-        curves=runs["rewards"].to_dict(),
-        seconds=runs["seconds"].to_dict(),
+        curves=pd.DataFrame(data["runs"]).loc["rewards"].to_dict(),
     )
 
 
@@ -209,13 +191,11 @@ def _read_chains(
 ) -> Stored:
     """Chains of stages by seed."""
     rows: list[tuple[Any, ...]] = []
-    seconds: dict[Hashable, float] = {}
     for seed, stages in chains.items():
         for stage, record in stages.items():
             place = (f"seed {seed}", False, "greedy", stage)
             rows += [(*place, *answer) for answer in record["answers"]]
-            seconds[f"seed {seed}, {stage}"] = record["seconds"]
-    return Stored(name=name, frame=_grade_answers(rows, tasks), seconds=seconds)
+    return Stored(name=name, frame=_grade_answers(rows, tasks))
 
 
 def _grade_answers(
@@ -234,14 +214,15 @@ def _grade_answers(
     )
     frame = pd.DataFrame(
         rows, columns="run control how stage task answer tokens".split()
+    ).assign(
+        stated=pd.Series(look.stated, dtype=float),
+        reward=pd.Series(look.rewards, dtype=float),
+        right=pd.Series(look.strict(tasks), dtype=float),
     )
     frame["seed"] = frame["run"].str.extract(r"^seed (\d+)$").astype(float)
-    frame["stated"] = pd.Series(look.stated, dtype=float)
-    frame["reward"] = pd.Series(look.rewards, dtype=float)
-    frame["right"] = pd.Series(look.strict(tasks), dtype=float)
-    prompts = pd.DataFrame([(t.id, t.kind, t.prompt) for t in tasks])
+    prompts = [(t.id, t.kind, t.prompt) for t in tasks]
     return frame.merge(
-        prompts.set_axis(["task", "kind", "prompt"], axis=1), how="left"
+        pd.DataFrame(prompts, columns=["task", "kind", "prompt"]), how="left"
     )
 
 
@@ -283,8 +264,10 @@ def store(
     data[key] = {}
     for run, folder in folders.items():
         if name == "instructions":
-            record = _record_single_run(Path(folder), tasks)
-            data[key][run] = {"control": run == "control", **record}
+            data[key][run] = {
+                "control": run == "control",
+                **_record_single_run(Path(folder), tasks),
+            }
         else:
             data[key][run.removeprefix("seed ")] = _record_chain(Path(folder))
     return paths.write(
@@ -310,13 +293,13 @@ def _record_single_run(folder: Path, tasks: Sequence[Task]) -> dict[str, Any]:
 def _record_chain(folder: Path) -> dict[str, Any]:
     """The held-out answers of a chain's stages, as [task, text, token probability]."""
     record: dict[str, Any] = {}
-    for name, look, stage in Result.read(folder).looks:
-        answers = [
-            [r.task_id, r.text, round(r.confidence or 0.0, 4)]
-            for r in look.responses
-        ]
-        seconds = stage.metrics["seconds"] if stage else None
-        record[name] = {"seconds": seconds, "answers": answers}
+    for name, look, _ in Result.read(folder).looks:
+        record[name] = {
+            "answers": [
+                [r.task_id, r.text, round(r.confidence or 0.0, 4)]
+                for r in look.responses
+            ]
+        }
     if not record:
         raise DataError("the run held nothing out", where=str(folder))
     return record

@@ -298,7 +298,7 @@ def translate(
     {to: ..., values: {old: new}, also: {...}}. Every name that nothing reads is reported at once.
 
     >>> translate({"learning_rate": 4e-5, "judge_model": "m"}, ["lr", "judge"], where="config")
-    {'lr': 4e-05, 'judge': {'endpoint': 'm'}}
+    {'judge': {'endpoint': 'm'}, 'lr': 4e-05}
     """
     return nest(places(values, names, where=where), where=where)
 
