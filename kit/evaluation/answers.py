@@ -252,9 +252,10 @@ def sample_missing(
     """Sample the answers that the ledger has not, in batches; each batch is stored."""
     sampling = plan.sampling
     left = [row for row in plan.rows if ledger.find_call(row[0]) is None]
-    loaded: Any = left and weights.load()
+    loaded = None
     starts = range(0, len(left), BATCH_SIZE)
     for start in bar(starts, desc="answering", unit="batch", disable=not progress):
+        loaded = loaded or weights.load()
         batch, begin = left[start : start + BATCH_SIZE], time.monotonic()
         responses = sample(
             *loaded,
