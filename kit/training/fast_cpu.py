@@ -6,8 +6,10 @@ sees the prompt and itself. Every log-probability is the same number as in a pad
 gradient are skipped; in the mean entropy that TRL logs, they count as the mean of the others.
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -20,11 +22,12 @@ from .settings import Settings
 
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
 LIKE_LLAMA = ("llama", "qwen2", "qwen3")
-LONGEST_ROW = 2048  # tokens of a packed row from which attention across it costs more than padding
+LONGEST_ROW = 4096  # tokens of a packed row from which attention across it costs more than padding
 
 
 def fast_path_applies(policy: Policy, settings: Settings) -> bool:
     """True on one CPU with LoRA on a whole (not quantised) model of a shape that is known here."""
+    answers = settings.group_size * settings.max_answer_tokens
     # several processes would call the model unequally often, and wait for each other for ever
     return (
         policy.engine == "transformers"
@@ -33,6 +36,7 @@ def fast_path_applies(policy: Policy, settings: Settings) -> bool:
         and ranks.world() == 1
         and policy.device.kind == "cpu"
         and policy.model.config.model_type in LIKE_LLAMA
+        and settings.max_prompt_tokens + answers <= LONGEST_ROW
     )
 
 
@@ -40,8 +44,6 @@ class MergedModel:
     """A copy of the base model whose weights are base + adapter, made anew for each generation."""
 
     def __init__(self, model: Any):
-        import copy
-
         # memory is cheap at these sizes, and merging back and forth would add rounding
         self.model = copy.deepcopy(model).eval()
         self.model.requires_grad_(False)
@@ -66,20 +68,20 @@ class MergedModel:
         recorder: LogprobRecorder | None = None,
     ) -> Any:
         """Token ids (n, new) after these prompts; equal neighbours share one prefill."""
-        torch, width = import_torch(), max(map(len, prompts))
-        ids = torch.full((len(prompts), width), config.pad_token_id or 0)
-        mask = torch.zeros_like(ids)
-        for row, prompt in enumerate(prompts):
-            ids[row, width - len(prompt) :] = torch.tensor(prompt)
-            mask[row, width - len(prompt) :] = 1
-        rows = self.model.generate(
+        torch = import_torch()
+        pad = partial(
+            torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_side="left"
+        )
+        rows = list(map(torch.tensor, prompts))
+        ids = pad(rows, padding_value=config.pad_token_id or 0)
+        mask = pad(list(map(torch.ones_like, rows)))
+        return self.model.generate(
             input_ids=ids,
             attention_mask=mask,
             past_key_values=self.prefill(ids, mask),
             generation_config=config,
             logits_processor=[recorder] if recorder else None,
-        )
-        return rows[:, width:]
+        )[:, ids.shape[1] :]
 
     def prefill(self, ids: Any, mask: Any) -> Any:
         """Keys and values of the prompts, computed once a group; None where groups differ in size or have one row."""
@@ -133,11 +135,10 @@ def packed_logps(
     *,
     temperature: float,
     rows: Any = None,
-) -> tuple[Any, Any] | None:
+) -> tuple[Any, Any]:
     """Log-probabilities and entropies (B, width) of the answers in ids (B, P + width); 0 where masked.
 
     rows : (B,) True for rows that are computed; the others are 0, connected to no weight.
-    None where a packed row would be too long.
     """
     torch = import_torch()
     answers = mask[:, -width:].bool()
@@ -152,9 +153,6 @@ def packed_logps(
     )
     for prompt, members in groups.items():
         tokens = [ids[i, -width:][answers[i]] for i in members]
-        # attention across the row grows with the square of its length
-        if len(prompt) + sum(map(len, tokens)) > LONGEST_ROW:
-            return None
         row, column = answers[members].nonzero(as_tuple=True)
         at = (torch.tensor(members)[row], column)
         logps, entropies[at] = group_logps(model, prompt, tokens, temperature)
@@ -234,11 +232,11 @@ class CpuGRPOMixin(TRAINER_BASE):  # type: ignore[misc]
         rows: list[list[int]] = []
         for at in range(0, len(prompt_ids), self.kit_part):
             part = prompt_ids[at : at + self.kit_part]
-            step, first = (
-                self.state.global_step,
+            numbers = draws(
+                f"{self.args.seed}/{self.state.global_step}",
                 ranks.rank() * len(prompt_ids) + at,
+                len(part),
             )
-            numbers = draws(f"{self.args.seed}/{step}", first, len(part))
             # on a CPU each row has random numbers of its own
             with (
                 numbers if self.accelerator.device.type == "cpu" else nullcontext()
@@ -274,22 +272,19 @@ class CpuGRPOMixin(TRAINER_BASE):  # type: ignore[misc]
         **more: Any,
     ) -> Any:
         # the reference of the KL term comes this way, too, with the adapter off
-        out = None
-        if self.kit_merged is not None:
-            out = packed_logps(
-                model,
-                input_ids,
-                attention_mask,
-                logits_to_keep,
-                temperature=self.temperature,
-                rows=self.kit_rows,
-            )
-        if out is None:
+        if self.kit_merged is None:
             # unsloth's trainer has more arguments than TRL's
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, *args, **more
             )
-        return (*out, None)
+        return *packed_logps(
+            model,
+            input_ids,
+            attention_mask,
+            logits_to_keep,
+            temperature=self.temperature,
+            rows=self.kit_rows,
+        ), None
 
 
 def generate_merged(

@@ -3,7 +3,6 @@
 GRPO compares the answers to one prompt. Where all of a group earn the same, nothing is learned from it.
 """
 
-import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -18,11 +17,8 @@ from ..stats import Estimate, mean, per_cluster
 from .reward import Reward
 from .settings import Settings
 
-logger = logging.getLogger(__name__)
 FORECAST_ANSWERS = 64
 JUDGED_PROMPTS = 2
-# share of mixed groups below which most of the time is spent for nothing
-FEW_MIXED = 0.25
 REMEDIES = {
     "bad": "easier prompts, SFT on good answers first, or a larger group_size: in most groups no answer earns anything",
     "good": "harder prompts or another criterion: the model earns everything already",
@@ -52,26 +48,19 @@ class Forecast:
     @property
     def remedy(self) -> str:
         """What to do where most groups teach nothing, else an empty text."""
+        if 2 * self.groups["mixed"] >= sum(self.groups.values()):
+            return ""
         # what most of the useless groups have in common
-        worst = max(REMEDIES, key=lambda k: self.groups[k])
-        is_seldom = 2 * self.groups["mixed"] < sum(self.groups.values())
-        return REMEDIES[worst] if is_seldom else ""
+        return REMEDIES[max(REMEDIES, key=self.groups.__getitem__)]
 
     def check(self) -> None:
-        """DataError where no group is mixed; a warning where few are."""
-        total = sum(self.groups.values())
+        """DataError where no group is mixed."""
         if not self.groups["mixed"]:
             raise DataError(
-                f"nothing can be learned: in none of {total} groups two answers earned different rewards",
+                f"nothing can be learned: in none of {sum(self.groups.values())} groups "
+                "two answers earned different rewards",
                 where="forecast",
                 fix=f"{self.remedy} (or forecast: false)",
-            )
-        if self.groups["mixed"] < FEW_MIXED * total:
-            logger.warning(
-                "%d of %d groups teach: %s",
-                self.groups["mixed"],
-                total,
-                self.remedy,
             )
 
     def __str__(self) -> str:

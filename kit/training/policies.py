@@ -120,18 +120,15 @@ def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]
 
 def check_template(tokenizer: Any, tasks: Sequence[Task], model: str) -> None:
     """DataError where the chat template refuses a task's turns, or leaves its system text out."""
-    from jinja2 import TemplateError
-
     for task in tasks:
         turns, reason = messages(task), ""
         try:
             text = tokenizer.apply_chat_template(turns, tokenize=False)
-        except TemplateError as error:
+        except jinja2.TemplateError as error:
             text, reason = "", f": {error}"
         if reason or (task.system or "").strip() not in text:
-            roles = ", ".join(turn["role"] for turn in turns)
             raise DataError(
-                f"the chat template does not take these turns ({roles}){reason}",
+                f"the chat template does not take these turns ({', '.join(turn['role'] for turn in turns)}){reason}",
                 where=f"task {task.id!r}, model {model}",
                 fix="write the system text into the prompt, or choose a model whose template has a system role",
             )

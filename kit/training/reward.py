@@ -141,26 +141,24 @@ def reward_function(
     >>> reward_function([task])(["Hello!", "one two three four"], task_id=["t", "t"])
     [1.0, 0.0]
     """
-    return RewardFunction(tasks, judge, config)
+    return RewardFunction(tasks_of(tasks), judge=judge, reward=config)
 
 
-class RewardFunction:
+class RewardFunction(Reward):
     """What `reward_function` returns: call it as TRL does, or `compute_score` as verl does."""
 
     __name__ = "rubric"
-
-    def __init__(self, tasks: TaskSource, judge: JudgeSource, config: RewardSource):
-        self.reward = Reward(tasks_of(tasks), judge=judge, reward=config)
 
     def _answers(
         self, completions: Sequence[Any], task_ids: Sequence[str]
     ) -> list[Response]:
         # an id that is wrong would earn the reward of nothing
         for i in task_ids:
-            if i not in self.reward.by_id:
-                hint = nearest(i, list(self.reward.by_id)[:1000])
+            if i not in self.by_id:
                 raise DataError(
-                    f"there is no task {i!r}", where="column task_id", fix=hint
+                    f"there is no task {i!r}",
+                    where="column task_id",
+                    fix=nearest(i, list(self.by_id)[:1000]),
                 )
         return [
             Response(task_id=i, id=f"a{n}", text=text_of(c))
@@ -172,8 +170,7 @@ class RewardFunction:
     ) -> list[float | None]:
         """Rewards (n,) from asynchronous code."""
         return [
-            g.score
-            for g in await self.reward.agrade(self._answers(completions, task_id))
+            g.score for g in await self.agrade(self._answers(completions, task_id))
         ]
 
     def __call__(
@@ -189,7 +186,7 @@ class RewardFunction:
                 where="data set",
                 fix="add the id of each row's task",
             )
-        grades = self.reward.grade(self._answers(completions, task_id))
+        grades = self.grade(self._answers(completions, task_id))
         track(grades, columns)
         return [g.score for g in grades]
 
@@ -215,8 +212,10 @@ def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
         unknown = len(grades) - len(known_scores(grades))
         metric("unknown_rewards", unknown / max(len(grades), 1))
     if extra := columns.get("log_extra"):
-        statuses = [
-            ", ".join(f"{v.criterion_id}: {v.status}" for v in g.verdicts)
-            for g in grades
-        ]
-        extra("verdicts", statuses)
+        extra(
+            "verdicts",
+            [
+                ", ".join(f"{v.criterion_id}: {v.status}" for v in g.verdicts)
+                for g in grades
+            ],
+        )

@@ -74,7 +74,7 @@ def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
     need = math.ceil(settings.steps / settings.updates) * settings.prompts_per_step
     out: list[Task] = []
     for n in range(-(-need // len(tasks))):
-        out += random.Random(f"{settings.seed}/{n}").sample(list(tasks), len(tasks))
+        out += random.Random(f"{settings.seed}/{n}").sample(tasks, len(tasks))
     return out[:need]
 
 
@@ -229,12 +229,12 @@ class RewardAdapter:
                     ranks.from_first(partial(self.batch, step, rows)),
                 )
                 track(ranks.local_part(self.grades[1]), more)
-            grades = self.grades[1]
-            rewards = [g.score for g in grades]
+            rewards = [g.score for g in self.grades[1]]
             if self.settings.gdpo:
                 # an answer whose whole reward is unknown is paid in no part
                 rewards = [
-                    None if g.score is None else g.parts.get(name) for g in grades
+                    None if g.score is None else g.parts.get(name)
+                    for g in self.grades[1]
                 ]
             if self.settings.control:
                 rewards = self.shuffle(rewards, step)
