@@ -155,9 +155,10 @@ def plan_answers(
     for task in tasks_of(tasks):
         if system is not None:
             task = msgspec.structs.replace(task, system=system)
-        for k in range(n):
-            key = short_hash(["answer", identity, messages(task), k])
-            rows.append((key, task, k))
+        rows += [
+            (short_hash(["answer", identity, messages(task), k]), task, k)
+            for k in range(n)
+        ]
     return AnswerPlan(writer, sampling, rows)
 
 
@@ -173,14 +174,20 @@ def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
             where="model",
             fix=f"one of {', '.join(SERVED_KINDS)}, or a name or folder of weights",
         )
-    ours = {
-        kind: subject,
-        "how": "all",
-        "extra": {},
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-    }
-    return cast(LLMJudge, judge_of({**ours, **options}, where="model"))
+    return cast(
+        LLMJudge,
+        judge_of(
+            {
+                kind: subject,
+                "how": "all",
+                "extra": {},
+                "temperature": sampling.temperature,
+                "max_tokens": sampling.max_tokens,
+                **options,
+            },
+            where="model",
+        ),
+    )
 
 
 async def ask_missing(plan: AnswerPlan, runner: Runner) -> None:
@@ -197,14 +204,15 @@ async def ask_missing(plan: AnswerPlan, runner: Runner) -> None:
                         await pay_answer(runner, task, key)
             progress_bar.update(1)
 
-    count = min(len(plan.rows), runner.judge.concurrency)
     with bar(
         total=len(plan.rows),
         desc="answering",
         unit="answer",
         disable=not runner.progress,
     ) as progress_bar:
-        await every(worker() for _ in range(count))
+        await every(
+            worker() for _ in range(min(len(plan.rows), runner.judge.concurrency))
+        )
 
 
 async def pay_answer(runner: Runner, task: Task, key: str) -> None:
@@ -218,16 +226,23 @@ async def pay_answer(runner: Runner, task: Task, key: str) -> None:
     if reply.failure and not (reply.is_cut and reply.text):
         log.warning("no answer to task %s: %s", task.id, reply.reason)
         return
-    about = {
-        "truncated": reply.is_cut,
-        "thought": reply.thought,
-        "seconds": time.monotonic() - begin,
-    }
-    call = runner.call_row(writer, request, reply) | {
-        "key": key,
-        "settings": canonical({"judge": writer.identity, "answer": about}),
-    }
-    runner.ledger.put([], call)
+    runner.ledger.put(
+        [],
+        {
+            **runner.call_row(writer, request, reply),
+            "key": key,
+            "settings": canonical(
+                {
+                    "judge": writer.identity,
+                    "answer": {
+                        "truncated": reply.is_cut,
+                        "thought": reply.thought,
+                        "seconds": time.monotonic() - begin,
+                    },
+                }
+            ),
+        },
+    )
 
 
 def response_of_call(
@@ -235,14 +250,16 @@ def response_of_call(
 ) -> Response:
     """The answer that a call of the ledger holds."""
     about = json.loads(call["settings"])["answer"]
-    costs = {field: call[field] for field in ("tokens_in", "tokens_out", "cost")}
     return Response(
         task_id=task.id,
         id=f"{task.id}-{name}-{k + 1}",
         text=call["reply"],
         source=name,
         truncated=about.pop("truncated"),
-        meta={**costs, **about},
+        meta={
+            **{field: call[field] for field in ("tokens_in", "tokens_out", "cost")},
+            **about,
+        },
     )
 
 
@@ -253,8 +270,12 @@ def sample_missing(
     sampling = plan.sampling
     left = [row for row in plan.rows if ledger.find_call(row[0]) is None]
     loaded = None
-    starts = range(0, len(left), BATCH_SIZE)
-    for start in bar(starts, desc="answering", unit="batch", disable=not progress):
+    for start in bar(
+        range(0, len(left), BATCH_SIZE),
+        desc="answering",
+        unit="batch",
+        disable=not progress,
+    ):
         loaded = loaded or weights.load()
         batch, begin = left[start : start + BATCH_SIZE], time.monotonic()
         responses = sample(
@@ -271,25 +292,27 @@ def sample_missing(
         )
         seconds = (time.monotonic() - begin) / len(batch)
         for (key, task, _), response in zip(batch, responses, strict=True):
-            call = {
-                "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
-                "judge": model,
-                "model": model,
-                "created": time.time(),
-                "tokens_in": 0,
-                "tokens_out": 0,
-                "cost": 0.0,
-                "settings": canonical(
-                    {
-                        "answer": {
-                            "truncated": response.truncated,
-                            "thought": "",
-                            "seconds": seconds,
+            ledger.put(
+                [],
+                {
+                    "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
+                    "judge": model,
+                    "model": model,
+                    "created": time.time(),
+                    "tokens_in": 0,
+                    "tokens_out": 0,
+                    "cost": 0.0,
+                    "settings": canonical(
+                        {
+                            "answer": {
+                                "truncated": response.truncated,
+                                "thought": "",
+                                "seconds": seconds,
+                            }
                         }
-                    }
-                ),
-                "request": json.dumps(messages(task)),
-                "reply": response.text,
-                "key": key,
-            }
-            ledger.put([], call)
+                    ),
+                    "request": json.dumps(messages(task)),
+                    "reply": response.text,
+                    "key": key,
+                },
+            )

@@ -71,8 +71,10 @@ class Evaluation:
     @cached_property
     def stated(self) -> list[float | None]:
         """The confidence that each answer ends with, None where it states none."""
-        values = stated_confidence([r.text for r in self.responses]).values
-        return [None if math.isnan(x) else float(x) for x in values]
+        return [
+            None if math.isnan(x) else float(x)
+            for x in stated_confidence([r.text for r in self.responses]).values
+        ]
 
     def mean(self, values: AnswerValues | None = None) -> Estimate:
         """The mean over prompts of a value in [0, 1] of each answer (default: its reward)."""
@@ -147,8 +149,7 @@ def gain(
     # a prompt counts once, however many answers it has
     old, new = values or (before.rewards, after.rewards)
     a, b = per_cluster(old, before.clusters), per_cluster(new, after.clusters)
-    out = difference(b.loc[a.index], a)
-    return replace(out, noun=noun, n_clusters=None)
+    return replace(difference(b.loc[a.index], a), noun=noun, n_clusters=None)
 
 
 def by_kind(
@@ -179,8 +180,10 @@ def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, ECE]:
     """Calibration error (ECE) of the stated confidence and of the token probability, where there are ten rows."""
     right = e.strict(tasks, formless=None)
     errors: dict[str, ECE] = {}
-    tokens = [r.confidence for r in e.responses]
-    for name, confidence in (("stated", e.stated), ("tokens", tokens)):
+    for name, confidence in (
+        ("stated", e.stated),
+        ("tokens", [r.confidence for r in e.responses]),
+    ):
         rows = pd.DataFrame(
             {"conf": confidence, "right": right, "task": e.clusters}
         ).dropna()

@@ -182,14 +182,15 @@ def tiny_tokenizer() -> Any:
     # bytes alone: every text can be read
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     tokens = [*special, *sorted(ByteLevel.alphabet())]
-    tokenizer = GPT2Tokenizer(
-        vocab=dict(zip(tokens, range(len(tokens)), strict=True)),
-        merges=[],
-        pad_token=special[0],
-        bos_token=special[1],
-        eos_token=special[2],
+    return complete_tokenizer(
+        GPT2Tokenizer(
+            vocab=dict(zip(tokens, range(len(tokens)), strict=True)),
+            merges=[],
+            pad_token=special[0],
+            bos_token=special[1],
+            eos_token=special[2],
+        )
     )
-    return complete_tokenizer(tokenizer)
 
 
 def sample(
@@ -223,14 +224,20 @@ def sample(
     # the numbers of the training itself are left as they were
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
-        starts = range(0, len(todo), BATCH)
-        for at in bar(starts, desc=f"answers, {name}", disable=not progress):
+        for at in bar(
+            range(0, len(todo), BATCH),
+            desc=f"answers, {name}",
+            disable=not progress,
+        ):
             batch, recorder = todo[at : at + BATCH], LogprobRecorder()
-            prompts = [
-                prompt_ids(tokenizer, messages(task), template_options)
-                for task in batch
-            ]
-            rows = generate(prompts, config, recorder)
+            rows = generate(
+                [
+                    prompt_ids(tokenizer, messages(task), template_options)
+                    for task in batch
+                ],
+                config,
+                recorder,
+            )
             for task, ids, p in zip(
                 batch, rows, recorder.probabilities(rows), strict=True
             ):
@@ -315,19 +322,22 @@ def generate_padded(
         return_tensors="pt",
     ).to(model.device)
     # one process evaluates: it must not wait for the others at every token
-    answers = model.generate(
-        **rows,
-        generation_config=config,
-        logits_processor=[recorder],
-        synced_gpus=False,
-    )[:, rows["input_ids"].shape[1] :]
-    return [truncate_at_eos(row, config.eos_token_id) for row in answers.tolist()]
+    return [
+        truncate_at_eos(row, config.eos_token_id)
+        for row in model.generate(
+            **rows,
+            generation_config=config,
+            logits_processor=[recorder],
+            synced_gpus=False,
+        )[:, rows["input_ids"].shape[1] :].tolist()
+    ]
 
 
 def truncate_at_eos(row: list[int], ends: Sequence[int]) -> list[int]:
     """The tokens up to and with the first end token."""
-    ends_at = (n for n, token in enumerate(row, 1) if token in ends)
-    return row[: next(ends_at, len(row))]
+    return row[
+        : next((n for n, token in enumerate(row, 1) if token in ends), len(row))
+    ]
 
 
 def messages(task: Task) -> list[dict[str, str]]:
@@ -340,8 +350,11 @@ def messages(task: Task) -> list[dict[str, str]]:
         sources = "\n".join(
             f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items()
         )
-    last = {"role": "user", "content": f"{text}\n\n{sources}".strip()}
-    return [*first, *map(dict, task.history), last]
+    return [
+        *first,
+        *map(dict, task.history),
+        {"role": "user", "content": f"{text}\n\n{sources}".strip()},
+    ]
 
 
 def prompt_ids(
@@ -399,8 +412,7 @@ class Weights:
             None, (self.source, self.earlier_adapter, self.adapter)
         ):
             files += map(describe_file, sorted(Path(place).glob("*.safetensors")))
-        options = dict(self.template_options)
-        return [files or [self.source], self.quantize, options]
+        return [files or [self.source], self.quantize, dict(self.template_options)]
 
 
 def find_weights(name: str | Path) -> Weights:

@@ -59,8 +59,12 @@ class ModelComparison:
     @cached_property
     def differences(self) -> dict[str, Estimate]:
         """Each model's reward less that of the first; the intervals hold all at once."""
-        gaps = compare_to_baseline(self.rewards_by_prompt, self.models[0])
-        return {model: self._bounded(e) for model, e in gaps.items()}
+        return {
+            model: self._bounded(e)
+            for model, e in compare_to_baseline(
+                self.rewards_by_prompt, self.models[0]
+            ).items()
+        }
 
     @cached_property
     def rewards(self) -> dict[str, Estimate]:
@@ -69,8 +73,12 @@ class ModelComparison:
 
     def table(self) -> pd.DataFrame:
         """One row a model: reward, pass rate, difference to the first, wins, cost, seconds, unknown answers."""
-        first = self.rewards_by_prompt[self.models[0]]
-        wins, rows = self.rewards_by_prompt.sub(first, axis=0), []
+        wins, rows = (
+            self.rewards_by_prompt.sub(
+                self.rewards_by_prompt[self.models[0]], axis=0
+            ),
+            [],
+        )
         for model in self.models:
             part = self.answers[self.answers["model"] == model]
             rows.append(
@@ -105,8 +113,7 @@ class ModelComparison:
             for model, e in compare_to_baseline(by_prompt, self.models[0]).items():
                 estimates[kind, model] = e
         for (kind, model), e in simultaneous_intervals(estimates).items():
-            gap = self._bounded(e)
-            rows[kind][f"{model} less {self.models[0]}"] = str(gap)
+            rows[kind][f"{model} less {self.models[0]}"] = str(self._bounded(e))
         return pd.DataFrame(rows.values())
 
     def by_criterion(self) -> pd.DataFrame:
@@ -115,9 +122,8 @@ class ModelComparison:
         A fault is fulfilled where it is absent. Unknown verdicts are left out and counted.
         """
         frame = self.verdicts.dropna(subset=["text"])
-        absent = 1 - frame["value"]
         frame = frame.assign(
-            fulfilled=frame["value"].where(frame["weight"] >= 0, absent)
+            fulfilled=frame["value"].where(frame["weight"] >= 0, 1 - frame["value"])
         )
         places = ["task", "criterion", "text"]
         shares = frame.pivot_table(
@@ -127,8 +133,11 @@ class ModelComparison:
         shares["unknown"] = (
             frame["value"].isna().groupby([frame[c] for c in places]).sum()
         )
-        order = spread.sort_values(ascending=False, kind="stable").index
-        return shares.loc[order].reset_index().rename_axis(columns=None)
+        return (
+            shares.loc[spread.sort_values(ascending=False, kind="stable").index]
+            .reset_index()
+            .rename_axis(columns=None)
+        )
 
     @property
     def sentence(self) -> str:
@@ -141,8 +150,10 @@ class ModelComparison:
         """The mean reward of each model with its interval; the sentence is the title."""
         from ..plots import forest
 
-        axes = {"title": self.sentence, "x": "mean reward over prompts", **options}
-        return forest(self.rewards, **axes)
+        return forest(
+            self.rewards,
+            **{"title": self.sentence, "x": "mean reward over prompts", **options},
+        )
 
     def _bounded(self, gap: Estimate) -> Estimate:
         """A difference whose interval ends where no difference can lie."""
@@ -151,8 +162,12 @@ class ModelComparison:
         return replace(gap, low=max(gap.low, -most), high=min(gap.high, most))
 
     def _by_prompt(self, answers: pd.DataFrame) -> pd.DataFrame:
-        means = answers.groupby(["task", "model"], sort=False)["score"].mean()
-        return means.unstack().reindex(columns=self.models)
+        return (
+            answers.groupby(["task", "model"], sort=False)["score"]
+            .mean()
+            .unstack()
+            .reindex(columns=self.models)
+        )
 
     def _mean(
         self, model: str, column: str, bounds: tuple[float, float]
@@ -198,10 +213,9 @@ def compare(
     rows, verdict_rows = [], []
     for model, responses in _answers_by_model(tasks, answers, by_id).items():
         pairs = [(by_id[r.task_id], r) for r in responses]
-        questions = composer.answers_to_judge(pairs)
         verdicts = wait(
             ajudge_pairs(
-                questions,
+                composer.answers_to_judge(pairs),
                 judge=judge,
                 ledger=ledger,
                 budget=budget,
@@ -210,18 +224,24 @@ def compare(
         )
         grades = composer.grade_all(pairs, verdicts)
         everything = TaskSet(tasks=[*by_id.values()], responses=responses)
-        passed = [passes(*pair, g) for pair, g in zip(pairs, grades, strict=True)]
         meta = pd.DataFrame(
             [r.meta for r in responses], columns=["cost", "seconds"], dtype=float
         )
         # As numbers, None is NaN.
-        frame = table(grades, tasks=everything).assign(
-            model=model,
-            passed=np.array(passed, float),
-            answer_cost=meta["cost"],
-            seconds=meta["seconds"],
+        rows.append(
+            table(grades, tasks=everything).assign(
+                model=model,
+                passed=np.array(
+                    [
+                        passes(*pair, g)
+                        for pair, g in zip(pairs, grades, strict=True)
+                    ],
+                    float,
+                ),
+                answer_cost=meta["cost"],
+                seconds=meta["seconds"],
+            )
         )
-        rows.append(frame)
         verdict_rows.append(table(verdicts, tasks=everything).assign(model=model))
     ranges = [composer.reward_range(t) for t in by_id.values()]
     return ModelComparison(

@@ -129,6 +129,10 @@ def health(pairs: Iterable[tuple[object, Grade]]) -> dict[str, int]:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of one of the files. A last line that a kill cut short is left out."""
-    text = path.read_text("utf-8") if path.exists() else ""
     # a whole line ends with a line feed, so what is behind the last one is empty or cut
-    return list(map(json.loads, text.split("\n")[:-1]))
+    return list(
+        map(
+            json.loads,
+            (path.read_text("utf-8") if path.exists() else "").split("\n")[:-1],
+        )
+    )

@@ -119,8 +119,12 @@ class Result:
             return Estimate(
                 math.nan, note=NOTHING, noun=noun, method="paired difference"
             )
-        values = (of(self.before), of(self.after))
-        return gain(self.before, self.after, values=values, noun=noun)
+        return gain(
+            self.before,
+            self.after,
+            values=(of(self.before), of(self.after)),
+            noun=noun,
+        )
 
     @property
     def trivial(self) -> dict[str, float | None]:
@@ -142,11 +146,13 @@ class Result:
         if not self.stages:
             return to_frame(read_rows(self.folder / name))
         # the steps of each stage begin at 1
-        frames = [
-            r._rows(name, to_frame).assign(stage=r.metrics["name"])
-            for r in self.stages
-        ]
-        return pd.concat(frames, ignore_index=True)
+        return pd.concat(
+            [
+                r._rows(name, to_frame).assign(stage=r.metrics["name"])
+                for r in self.stages
+            ],
+            ignore_index=True,
+        )
 
     def by_kind(self) -> pd.DataFrame:
         """Strict passes before and after for each kind of prompt, a DataFrame."""
@@ -158,11 +164,20 @@ class Result:
         not met : criteria that are known to be unmet, and faults that are known to be present.
         """
         tasks, grades = self.judged
-        unmet = [", ".join(failures(tasks.by_id[g.task_id], g)) for g in grades]
-        frame = table(grades, tasks=tasks).assign(**{"not met": unmet})
-        return frame.rename(columns={"source": "when", "score": "reward"})[
-            ["task", "prompt", "when", "answer", "reward", "not met"]
-        ]
+        return (
+            table(grades, tasks=tasks)
+            .assign(
+                **{
+                    "not met": [
+                        ", ".join(failures(tasks.by_id[g.task_id], g))
+                        for g in grades
+                    ]
+                }
+            )
+            .rename(columns={"source": "when", "score": "reward"})[
+                ["task", "prompt", "when", "answer", "reward", "not met"]
+            ]
+        )
 
     @property
     def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
@@ -239,22 +254,25 @@ class Result:
     def record(self) -> Run:
         """The training as `kit report` lists it: its settings are the parameters, its headlines the metrics."""
         parts = self.stages or (self,)
-        params = {
-            f"{p.metrics['name']} {k}": v
-            for p in parts
-            for k, v in p.settings.items()
-            # a later stage's model lies in the folder of the one before
-            if k not in ("seed", "model")
-        }
-        when = datetime.fromtimestamp((self.folder / METRICS).stat().st_mtime, UTC)
         return Run(
             id=self.folder.name,
             notebook=f"train {self.metrics['config']}",
             profile="",
             seed=parts[0].settings["seed"],
-            params={"model": parts[0].settings["model"], **params},
+            params={
+                "model": parts[0].settings["model"],
+                **{
+                    f"{p.metrics['name']} {k}": v
+                    for p in parts
+                    for k, v in p.settings.items()
+                    # a later stage's model lies in the folder of the one before
+                    if k not in ("seed", "model")
+                },
+            },
             metrics=plain(self.headlines),
-            started=when.isoformat(timespec="milliseconds"),
+            started=datetime.fromtimestamp(
+                (self.folder / METRICS).stat().st_mtime, UTC
+            ).isoformat(timespec="milliseconds"),
             seconds=round(self.metrics["seconds"], 2),
             cost=self.metrics["judge_cost"] or 0.0,
             meta={
@@ -273,9 +291,10 @@ class Result:
                 f"{NOTHING}; {ROLLOUTS} has the answers in training",
                 where=str(self.folder),
             )
-        answers = [r for look in looks for r in look.responses]
-        tasks = TaskSet(tasks=list(self.heldout), responses=answers)
-        return tasks, [g for look in looks for g in look.grades]
+        return TaskSet(
+            tasks=list(self.heldout),
+            responses=[r for look in looks for r in look.responses],
+        ), [g for look in looks for g in look.grades]
 
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
@@ -318,8 +337,9 @@ class Result:
         return page(f"Training: {m['model']}", blocks, path=self.folder / PAGE)
 
     def __repr__(self) -> str:
-        words = (self.gain.sentence, *self.metrics["notes"], f"({self.folder})")
-        return " ".join(words)
+        return " ".join(
+            (self.gain.sentence, *self.metrics["notes"], f"({self.folder})")
+        )
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"

@@ -60,8 +60,9 @@ class Stored:
     def _by_prompt(self, column: str) -> pd.DataFrame:
         """The mean of a column: one row a run and task, one column a stage."""
         # the control is no run: it shows what the procedure makes of nothing
-        rows = self.frame[~self.frame["control"] & (self.frame["how"] == "greedy")]
-        return rows.pivot_table(
+        return self.frame[
+            ~self.frame["control"] & (self.frame["how"] == "greedy")
+        ].pivot_table(
             index=["run", "task"], columns="stage", values=column, sort=False
         )
 
@@ -79,8 +80,10 @@ class Stored:
         new, old = new or self.stages[-1], old or self.stages[0]
         # runs are averaged first: one prompt is one unit
         by_prompt = self._by_prompt(column).groupby("task").mean()
-        estimate = difference(by_prompt[new], by_prompt[old])
-        return replace(estimate, noun=f"{column}, {new} less {old}")
+        return replace(
+            difference(by_prompt[new], by_prompt[old]),
+            noun=f"{column}, {new} less {old}",
+        )
 
     def over_seeds(
         self,
@@ -92,21 +95,26 @@ class Stored:
         """The same difference with its interval over runs."""
         new, old = new or self.stages[-1], old or self.stages[0]
         by_run = self._by_prompt(column).groupby("run").mean()
-        estimate = over_seeds(by_run[new] - by_run[old], bounds=(-1.0, 1.0))
-        return replace(estimate, noun=f"{column}, {new} less {old}")
+        return replace(
+            over_seeds(by_run[new] - by_run[old], bounds=(-1.0, 1.0)),
+            noun=f"{column}, {new} less {old}",
+        )
 
     def table(self, *, by: str = "stage") -> pd.DataFrame:
         """A DataFrame of greedy answers: mean, worst and best run, gain over prompts and over seeds.
 
         by : "stage" compares each stage with the first; "kind" the last stage, for each kind of prompt.
         """
-        parts = self.stages[1:] if by == "stage" else self.frame["kind"].unique()
         rows = []
-        for part in parts:
+        for part in (
+            self.stages[1:] if by == "stage" else self.frame["kind"].unique()
+        ):
             stage, runs = part, self
             if by == "kind":
-                of_kind = self.frame[self.frame["kind"] == part]
-                stage, runs = self.stages[-1], replace(self, frame=of_kind)
+                stage, runs = (
+                    self.stages[-1],
+                    replace(self, frame=self.frame[self.frame["kind"] == part]),
+                )
             after = runs.means(stage)
             rows.append(
                 {
@@ -177,8 +185,10 @@ def _read_single_runs(data: Mapping[str, Any], tasks: Sequence[Task]) -> Stored:
     for run, record in data["runs"].items():
         for how, after in record["after"].items():
             for stage, texts in (("before", data["before"][how]), ("after", after)):
-                place = (run, record["control"], how, stage)
-                rows += [(*place, task, text, None) for task, text in texts.items()]
+                rows += [
+                    (run, record["control"], how, stage, task, text, None)
+                    for task, text in texts.items()
+                ]
     return Stored(
         name="instructions",
         frame=_grade_answers(rows, tasks),
@@ -193,8 +203,10 @@ def _read_chains(
     rows: list[tuple[Any, ...]] = []
     for seed, stages in chains.items():
         for stage, record in stages.items():
-            place = (f"seed {seed}", False, "greedy", stage)
-            rows += [(*place, *answer) for answer in record["answers"]]
+            rows += [
+                (f"seed {seed}", False, "greedy", stage, *answer)
+                for answer in record["answers"]
+            ]
     return Stored(name=name, frame=_grade_answers(rows, tasks))
 
 
@@ -206,11 +218,16 @@ def _grade_answers(
         Response(task_id=task, id=f"a{n}", text=text, confidence=p)
         for n, (*_, task, text, p) in enumerate(rows)
     ]
-    verdicts = judge(tasks, responses, ledger=False, progress=False)
     look = Evaluation(
         name="",
         responses=tuple(responses),
-        grades=tuple(grade(tasks, verdicts, responses=responses)),
+        grades=tuple(
+            grade(
+                tasks,
+                judge(tasks, responses, ledger=False, progress=False),
+                responses=responses,
+            )
+        ),
     )
     frame = pd.DataFrame(
         rows, columns="run control how stage task answer tokens".split()
@@ -220,9 +237,12 @@ def _grade_answers(
         right=pd.Series(look.strict(tasks), dtype=float),
     )
     frame["seed"] = frame["run"].str.extract(r"^seed (\d+)$").astype(float)
-    prompts = [(t.id, t.kind, t.prompt) for t in tasks]
     return frame.merge(
-        pd.DataFrame(prompts, columns=["task", "kind", "prompt"]), how="left"
+        pd.DataFrame(
+            [(t.id, t.kind, t.prompt) for t in tasks],
+            columns=["task", "kind", "prompt"],
+        ),
+        how="left",
     )
 
 
@@ -279,10 +299,14 @@ def _record_single_run(folder: Path, tasks: Sequence[Task]) -> dict[str, Any]:
     """Training rewards by step, and answers after the training, greedy and sampled."""
     result, after = Result.read(folder), {}
     # the training's own temperature shows what GRPO itself saw
-    temperatures = {"greedy": 0.0, "sampled": result.settings["temperature"]}
-    for how, temperature in temperatures.items():
-        answers = answers_of(folder, tasks, temperature=temperature, seed=5)
-        after[how] = {r.task_id: r.text for r in answers}
+    for how, temperature in {
+        "greedy": 0.0,
+        "sampled": result.settings["temperature"],
+    }.items():
+        after[how] = {
+            r.task_id: r.text
+            for r in answers_of(folder, tasks, temperature=temperature, seed=5)
+        }
     return {
         "seconds": round(result.metrics["seconds"]),
         "rewards": result.steps()["reward"].round(4).tolist(),

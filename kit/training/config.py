@@ -103,13 +103,19 @@ def read_job(
     """A job from a config (name, file or mapping) or from tasks, with the caller's changes."""
     values, beside, name = read_config(source)
     where = f"config {name}"
-    passed = {
-        "judge": judge,
-        "reward": reward,
-        "ledger": ledger,
-        "out": out and str(out),
+    changes = {
+        **changes,
+        **{
+            k: v
+            for k, v in {
+                "judge": judge,
+                "reward": reward,
+                "ledger": ledger,
+                "out": out and str(out),
+            }.items()
+            if v is not None
+        },
     }
-    changes = {**changes, **{k: v for k, v in passed.items() if v is not None}}
     profile = profiles.resolve(changes.pop("profile", None)).name
     base, over = merge_settings(values, settings, changes, profile, where)
     # objects, such as a judge, come this way, too
@@ -173,7 +179,6 @@ def merge_settings(
         settings = {"preset": settings}
     if not values:
         values, settings = settings or {}, None
-    config = places(values, names, where=where)
     over: dict[str, Any] = {}
     for layer in (
         values.get("profiles", {}).get(profile, {}),
@@ -181,7 +186,7 @@ def merge_settings(
         changes,
     ):
         over = overlay(over, places(layer, names, where=where))
-    return overlay(config, over), over
+    return overlay(places(values, names, where=where), over), over
 
 
 def of_names(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -226,15 +231,20 @@ def build_stage(
 ) -> Stage:
     """A stage from its row in `stages`, the base settings, and what replaces both. beside : the config's folder."""
     row = places(row, ["name", "aside", "rows", "preset", *NAMES], where=where)
-    values = {
-        **base,
-        **row,
-        **over,
-        # what a stage is does not change with the machine
-        "stage": row.get("stage", base.get("stage", "grpo")),
-    }
     settings = build(
-        nest(of_names(values, (*NAMES, "preset")), where=where),
+        nest(
+            of_names(
+                {
+                    **base,
+                    **row,
+                    **over,
+                    # what a stage is does not change with the machine
+                    "stage": row.get("stage", base.get("stage", "grpo")),
+                },
+                (*NAMES, "preset"),
+            ),
+            where=where,
+        ),
         profile=profile,
         where=where,
     )
@@ -372,8 +382,14 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     by = keys.holdout_by or ("prompt" if keys.holdout is None else "group")
     units = group((holdout_value(task, by, where), task) for task in tasks)
     if keys.holdout is None:
-        ratio = 0.9 if keys.train_ratio is None else keys.train_ratio
-        return draw_units(units, round((1 - ratio) * len(tasks)), keys.data_seed)
+        return draw_units(
+            units,
+            round(
+                (1 - (0.9 if keys.train_ratio is None else keys.train_ratio))
+                * len(tasks)
+            ),
+            keys.data_seed,
+        )
     names = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
     # files write Eye and eye
     of = {str(name).casefold(): unit for name, unit in units.items()}
@@ -388,14 +404,13 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
 
 def holdout_value(task: Task, by: str, where: str) -> object:
     """The field of a task that tasks are held out by: prompt, group (a tissue), kind, or one in meta."""
-    fields = {
+    value = {
         "prompt": prompt_identity(task),
         "group": task.group,
         "tissue": task.group,
         "kind": task.kind,
         "question_type": task.kind,
-    }
-    value = fields.get(by) or task.meta.get(by)
+    }.get(by) or task.meta.get(by)
     if value is None:
         raise DataError(
             f"the task has no {by!r} to hold out by",

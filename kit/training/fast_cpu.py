@@ -27,7 +27,6 @@ LONGEST_ROW = 4096  # tokens of a packed row from which attention across it cost
 
 def fast_path_applies(policy: Policy, settings: Settings) -> bool:
     """True on one CPU with LoRA on a whole (not quantised) model of a shape that is known here."""
-    answers = settings.group_size * settings.max_answer_tokens
     # several processes would call the model unequally often, and wait for each other for ever
     return (
         policy.engine == "transformers"
@@ -36,7 +35,9 @@ def fast_path_applies(policy: Policy, settings: Settings) -> bool:
         and ranks.world() == 1
         and policy.device.kind == "cpu"
         and policy.model.config.model_type in LIKE_LLAMA
-        and settings.max_prompt_tokens + answers <= LONGEST_ROW
+        and settings.max_prompt_tokens
+        + (settings.group_size * settings.max_answer_tokens)
+        <= LONGEST_ROW
     )
 
 
@@ -55,11 +56,10 @@ class MergedModel:
         for name, module in model.get_base_model().named_modules():
             if isinstance(module, LoraLayer):
                 # in float32: in bfloat16 a small update would be rounded away
-                total = (
+                self.model.get_submodule(name).weight.copy_(
                     module.base_layer.weight.float()
                     + module.get_delta_weight("default").float()
                 )
-                self.model.get_submodule(name).weight.copy_(total)
 
     def generate(
         self,
@@ -152,15 +152,20 @@ def packed_logps(
         for i in rows.nonzero()[:, 0].tolist()
     )
     for prompt, members in groups.items():
-        tokens = [ids[i, -width:][answers[i]] for i in members]
         row, column = answers[members].nonzero(as_tuple=True)
         at = (torch.tensor(members)[row], column)
-        logps, entropies[at] = group_logps(model, prompt, tokens, temperature)
+        logps, entropies[at] = group_logps(
+            model,
+            prompt,
+            [ids[i, -width:][answers[i]] for i in members],
+            temperature,
+        )
         values = values.index_put(at, logps)
     if not groups:
         # 0 times the weights keeps backward() possible
-        weights = [p.sum() for p in model.parameters() if p.requires_grad]
-        values = values + 0.0 * sum(weights)
+        values = values + 0.0 * sum(
+            [p.sum() for p in model.parameters() if p.requires_grad]
+        )
     elif not rows.all():
         # rows that are left out count in TRL's mean entropy: they get the mean of the others
         entropies[~rows] = entropies[rows][answers[rows]].mean()
@@ -172,10 +177,13 @@ def group_logps(
 ) -> tuple[Any, Any]:
     """Log-probabilities and entropies (N,) of all tokens of one group's answers."""
     torch = import_torch()
-    packed = pack(torch.tensor(prompt), answers)
     # one group after the other: all logits at once would take gigabytes
-    logits = model(**packed, use_cache=False).logits[0]
-    logps = (logits.float() / temperature).log_softmax(-1)  # (N, V)
+    logps = (
+        model(**pack(torch.tensor(prompt), answers), use_cache=False)
+        .logits[0]
+        .float()
+        / temperature
+    ).log_softmax(-1)  # (N, V)
     with torch.no_grad():
         entropies = -(logps.exp() * logps).sum(-1)
     return logps.gather(-1, torch.cat(list(answers))[:, None])[:, 0], entropies
@@ -194,12 +202,16 @@ def draws(key: str, first: int, rows: int) -> Iterator[None]:
     ]
 
     def multinomial(chances: Any, num_samples: int) -> Any:
-        waits = [
-            torch.empty_like(row).exponential_(generator=stream)
-            for row, stream in zip(chances, streams, strict=True)
-        ]
         # the shortest of exponential waiting times: torch's own way to draw one
-        return (chances / torch.stack(waits)).argmax(-1, keepdim=True)
+        return (
+            chances
+            / torch.stack(
+                [
+                    torch.empty_like(row).exponential_(generator=stream)
+                    for row, stream in zip(chances, streams, strict=True)
+                ]
+            )
+        ).argmax(-1, keepdim=True)
 
     # generate of transformers takes no generator
     plain, torch.multinomial = torch.multinomial, multinomial
@@ -232,14 +244,15 @@ class CpuGRPOMixin(TRAINER_BASE):  # type: ignore[misc]
         rows: list[list[int]] = []
         for at in range(0, len(prompt_ids), self.kit_part):
             part = prompt_ids[at : at + self.kit_part]
-            numbers = draws(
-                f"{self.args.seed}/{self.state.global_step}",
-                ranks.rank() * len(prompt_ids) + at,
-                len(part),
-            )
             # on a CPU each row has random numbers of its own
             with (
-                numbers if self.accelerator.device.type == "cpu" else nullcontext()
+                draws(
+                    f"{self.args.seed}/{self.state.global_step}",
+                    ranks.rank() * len(prompt_ids) + at,
+                    len(part),
+                )
+                if self.accelerator.device.type == "cpu"
+                else nullcontext()
             ):
                 if self.kit_merged is None:
                     rows += plain(part, images, *args, **more)[0]
@@ -294,8 +307,7 @@ def generate_merged(
     recorder: LogprobRecorder | None = None,
 ) -> list[list[int]]:
     """Answers of the merged model as token ids, each up to and with its first end token."""
-    torch = import_torch()
-    with torch.no_grad():
+    with import_torch().no_grad():
         trainer.kit_merged.refresh(trainer.model)
         rows = trainer.kit_merged.generate(prompts, config, recorder).tolist()
     return [truncate_at_eos(row, trainer.eos_token_ids) for row in rows]

@@ -115,31 +115,38 @@ def make_forecast(
     )
     right = look.strict(some)
     # an unknown answer is no success here: the forecast must not promise
-    hits = per_cluster([x or 0.0 for x in right], look.clusters) > 0
     total, evaluations = answers_of_run(settings, heldout)
     # the policies without skill are judged once, and cost no sampling
     trivial = sum(len(trivial_answers(t)) for t in for_trivial(heldout, reward))
-    judged = (total + evaluations + trivial) / len(answers)
     seconds *= (total + evaluations) / len(answers)
     seconds += (reward.seconds - judging) * trivial / len(answers)
     return Forecast(
         size=size,
         reward=look.mean(),
         pass_1=look.mean(right),
-        pass_k=mean(hits.astype(float)),
+        pass_k=mean(
+            (per_cluster([x or 0.0 for x in right], look.clusters) > 0).astype(
+                float
+            )
+        ),
         groups=health(zip(look.clusters, grades, strict=True)),
         answers=total,
         others=evaluations + trivial,
         seconds=seconds,
-        cost=None if reward.cost is None else (reward.cost - paid) * judged,
+        cost=None
+        if reward.cost is None
+        else (reward.cost - paid)
+        * ((total + evaluations + trivial) / len(answers)),
     )
 
 
 def answers_of_run(settings: Settings, heldout: Sequence[Task]) -> tuple[int, int]:
     """How many answers a run samples to training prompts, and to held-out ones."""
-    training = math.ceil(settings.steps / settings.updates) * settings.rows
     # before and after, and on the way
     looks = 2 + (
         settings.eval_every and (settings.steps - 1) // settings.eval_every
     )
-    return training, looks * settings.eval_samples * len(heldout)
+    return (
+        math.ceil(settings.steps / settings.updates) * settings.rows,
+        looks * settings.eval_samples * len(heldout),
+    )

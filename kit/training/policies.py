@@ -161,9 +161,10 @@ def merge(
     """
     source, out = resolve(model), Path(out)
     # a sum in bfloat16 would round the adapter away
-    whole = base(source, choose("float32"), adapter=first)
     with complete_folder(out) as part:
-        with_adapter(whole, adapter).merge_and_unload().save_pretrained(part)
+        with_adapter(
+            base(source, choose("float32"), adapter=first), adapter
+        ).merge_and_unload().save_pretrained(part)
         tokenizer_of(source).save_pretrained(part)
     return out
 
@@ -244,19 +245,22 @@ def card(run: str | Path) -> str:
     """A model card in Markdown; every number is from the run's own files."""
     stage = finished_stage(run)
     settings, metrics = stage.settings, stage.metrics
-    facts = "steps seconds engine device dtype judge judge_calls judge_cost"
     # the hub refuses a base model that is no name of its own, such as the folder of the stage before
     model = SMOL[1] if settings["model"] in SMOL else settings["model"]
-    is_hub = model.count("/") == 1 and not Path(model).expanduser().exists()
     # a card must not claim what was not measured
-    template = jinja2.Template((CONFIGS / "card.md").read_text("utf-8"))
     return str(
-        template.render(
-            base_model=model if is_hub else "",
+        jinja2.Template((CONFIGS / "card.md").read_text("utf-8")).render(
+            base_model=model
+            if (model.count("/") == 1 and not Path(model).expanduser().exists())
+            else "",
             base_name=Path(metrics["base"]).name,
             sentence=stage.gain.sentence,
             metrics=metrics,
-            rows={k: metrics.get(k) for k in facts.split()} | settings,
+            rows={
+                k: metrics.get(k)
+                for k in "steps seconds engine device dtype judge judge_calls judge_cost".split()
+            }
+            | settings,
             trivial=stage.trivial,
             format_number=format_number,
         )

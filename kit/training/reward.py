@@ -61,13 +61,17 @@ class Reward:
         """A grade for each answer. All answers go to the judge in one call, which may compare them."""
         pairs = [(self.by_id[a.task_id], a) for a in answers]
         # one call with all answers, so that a group judge can compare them
-        verdicts = await ajudge_pairs(
-            self.composer.answers_to_judge(pairs),
-            judge=self.judge,
-            ledger=self.ledger,
-            budget=self.budget,
+        return self.composer.grade_all(
+            pairs,
+            (
+                await ajudge_pairs(
+                    self.composer.answers_to_judge(pairs),
+                    judge=self.judge,
+                    ledger=self.ledger,
+                    budget=self.budget,
+                )
+            ),
         )
-        return self.composer.grade_all(pairs, verdicts)
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
@@ -88,8 +92,12 @@ class Reward:
             # a judge that dies has been paid before
             if self.book:
                 spent = self.budget
-                paid = [spent.calls_made, spent.usd_spent, spent.unpriced_calls]
-                paths.write(self.book, json.dumps(paid))
+                paths.write(
+                    self.book,
+                    json.dumps(
+                        [spent.calls_made, spent.usd_spent, spent.unpriced_calls]
+                    ),
+                )
 
 
 def text_of(completion: object) -> str:
@@ -209,8 +217,10 @@ def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
     if metric := columns.get("log_metric"):
         for name, value in part_means(grades).items():
             metric(f"part/{name}", value)
-        unknown = len(grades) - len(known_scores(grades))
-        metric("unknown_rewards", unknown / max(len(grades), 1))
+        metric(
+            "unknown_rewards",
+            (len(grades) - len(known_scores(grades))) / max(len(grades), 1),
+        )
     if extra := columns.get("log_extra"):
         extra(
             "verdicts",

@@ -142,8 +142,9 @@ def from_answers(
 def pairs(answers: Sequence[Sample]) -> list[dict[str, Any]]:
     """The best against the worst answer to each task; the one that an exact check accepts is among them."""
     rows = []
-    by_task = group((task.id, (task, r.text, g.score)) for task, r, g in answers)
-    for of in by_task.values():
+    for of in group(
+        (task.id, (task, r.text, g.score)) for task, r, g in answers
+    ).values():
         task = of[0][0]
         scores = [(score, text) for _, text, score in of if text.strip()]
         # where all own answers are wrong there would be nothing to prefer
@@ -192,7 +193,19 @@ def estimates(answers: Sequence[Outcome]) -> list[dict[str, Any]]:
     design["logit"] = np.log(token / (1 - token))
     chance = np.array(right, dtype=float)
     if 0 < chance.mean() < 1:
-        model = LogisticRegression(max_iter=1000).fit(design.to_numpy(), right)
-        chance = model.predict_proba(design.to_numpy())[:, 1]
-    levels = LEVELS[np.abs(LEVELS - 100 * chance[:, None]).argmin(1)].tolist()
-    return list(map(demonstration, tasks, map(with_confidence, texts, levels)))
+        chance = (
+            LogisticRegression(max_iter=1000)
+            .fit(design.to_numpy(), right)
+            .predict_proba(design.to_numpy())[:, 1]
+        )
+    return list(
+        map(
+            demonstration,
+            tasks,
+            map(
+                with_confidence,
+                texts,
+                LEVELS[np.abs(LEVELS - 100 * chance[:, None]).argmin(1)].tolist(),
+            ),
+        )
+    )

@@ -117,16 +117,19 @@ def forecast(
     pass@1, pass@k and how many groups are mixed: where none is, `.check()` names the remedy.
     """
     job = read_job(config_or_tasks, settings, changes=changes, judge=judge)
-    reward = Reward(
-        job.tasks,
-        judge=job.keys.judge,
-        reward=job.keys.reward,
-        ledger=job.keys.ledger,
-    )
     for stage in job.stages:
         if stage.settings.stage == "grpo":
             return StageRunner(
-                job, stage, stage.settings, job.out, reward
+                job,
+                stage,
+                stage.settings,
+                job.out,
+                Reward(
+                    job.tasks,
+                    judge=job.keys.judge,
+                    reward=job.keys.reward,
+                    ledger=job.keys.ledger,
+                ),
             ).make_forecast()
     raise DataError(
         "only GRPO has a forecast",
@@ -246,8 +249,11 @@ def train_stages(
 def check_folder(out: Path, folders: Sequence[Path]) -> None:
     """DataError where `out` holds a run whose stages are not in these folders."""
     # a chain would write its table over a run of one stage, or over that of a longer chain
-    marks = [*out.glob(MARK), *out.glob(f"[0-9]*_*/{MARK}")]
-    if other := {p.parent for p in marks if has_begun(p.parent)} - {*folders}:
+    if other := {
+        p.parent
+        for p in [*out.glob(MARK), *out.glob(f"[0-9]*_*/{MARK}")]
+        if has_begun(p.parent)
+    } - {*folders}:
         raise DataError(
             "this folder holds another run",
             where=str(min(other)),
@@ -262,13 +268,14 @@ def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
         "config base judge judge_calls judge_cost trivial trivial_prompts".split()
     )
     # what one stage warns of holds for the chain
-    notes = dict.fromkeys(note for r in stages for note in r.metrics["notes"])
     metrics = {k: v for k, v in last.metrics.items() if k in same} | {
         "stage": "chain",
         "model": first.metrics["model"],
         "seconds": sum(r.metrics["seconds"] for r in stages),
         "steps": sum(r.metrics["steps"] for r in stages),
-        "notes": list(notes),
+        "notes": list(
+            dict.fromkeys(note for r in stages for note in r.metrics["notes"])
+        ),
     }
     if first.before and last.after:
         metrics |= comparison(first.before, last.after, last.heldout)
@@ -311,8 +318,9 @@ class StageRunner:
             self.write_metrics(self.train())
         # what a judge that was down left unknown is asked again
         elif any(e and e.is_open for e in map(self.stored_evaluation, WHEN)):
-            old = json.loads(path.read_text("utf-8"))
-            self.write_metrics(old | self.comparison())
+            self.write_metrics(
+                json.loads(path.read_text("utf-8")) | self.comparison()
+            )
         # the next stage loads a model of its own
         vars(self).pop("policy", None)
         self.trainer = None
@@ -476,21 +484,24 @@ class StageRunner:
         """What a reader must know of the metrics."""
         truncated = metrics.get("truncated", 0.0)
         unknown = metrics.get("unknown_rewards", 0.0)
-        notes = {
-            # in one trial 94 % were cut off, and nothing was reported
-            f"{truncated:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less.": truncated
-            > 0.5,
-            f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl.": unknown
-            > 0.1,
-            "Nothing is held out, so no gain is measured. Mark rows with split: heldout.": not self.job.heldout,
-            "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently.": (
-                self.settings.quantize != "none"
-            ),
-            "This is a control: the rewards changed hands at random, so any gain is no learning.": (
-                self.settings.control
-            ),
-        }
-        return [note for note, is_true in notes.items() if is_true]
+        return [
+            note
+            for note, is_true in {
+                # in one trial 94 % were cut off, and nothing was reported
+                f"{truncated:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less.": truncated
+                > 0.5,
+                f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl.": unknown
+                > 0.1,
+                "Nothing is held out, so no gain is measured. Mark rows with split: heldout.": not self.job.heldout,
+                "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently.": (
+                    self.settings.quantize != "none"
+                ),
+                "This is a control: the rewards changed hands at random, so any gain is no learning.": (
+                    self.settings.control
+                ),
+            }.items()
+            if is_true
+        ]
 
     def training_tasks(self) -> Sequence[Task]:
         """The tasks to train on; DataError where there are none."""
@@ -544,10 +555,17 @@ class StageRunner:
         self, tasks: Sequence[Task], samples: int, greedy: bool
     ) -> list[rows.Sample]:
         """The model's own answers to training tasks, before it is trained in this stage."""
-        temperature = 0.0 if greedy else self.settings.temperature
-        answers = self.sample(tasks, "own", samples, temperature)
-        of = (self.reward.by_id[answer.task_id] for answer in answers)
-        return list(zip(of, answers, self.reward.grade(answers), strict=True))
+        answers = self.sample(
+            tasks, "own", samples, 0.0 if greedy else self.settings.temperature
+        )
+        return list(
+            zip(
+                (self.reward.by_id[answer.task_id] for answer in answers),
+                answers,
+                self.reward.grade(answers),
+                strict=True,
+            )
+        )
 
     def sample(
         self, tasks: Sequence[Task], name: str, samples: int, temperature: float
@@ -581,13 +599,15 @@ class StageRunner:
         old, s = self.stored_evaluation(name), self.settings
         if old and not old.is_open:
             return old
-        temperature = (
-            s.temperature if s.eval_temperature is None else s.eval_temperature
-        )
         answers = (
             list(old.responses)
             if old
-            else self.sample(self.job.heldout, name, s.eval_samples, temperature)
+            else self.sample(
+                self.job.heldout,
+                name,
+                s.eval_samples,
+                s.temperature if s.eval_temperature is None else s.eval_temperature,
+            )
         )
         # a judge must not see how likely the model found its own answer
         unsure = [msgspec.structs.replace(r, confidence=None) for r in answers]
@@ -628,11 +648,17 @@ class StageRunner:
             return metrics
         some = for_trivial(tasks, reward)
         # a run that goes on finds these verdicts in its ledger
-        policies = trivial(
-            some, judge=reward.judge, reward=reward.composer, ledger=reward.ledger
-        )
         # unknown is null, and no 0
-        means = plain(policies.set_index("policy")["reward"].to_dict())
+        means = plain(
+            trivial(
+                some,
+                judge=reward.judge,
+                reward=reward.composer,
+                ledger=reward.ledger,
+            )
+            .set_index("policy")["reward"]
+            .to_dict()
+        )
         write_json(self.out / "trivial.json", means)
         return metrics | {"trivial": means, "trivial_prompts": len(some)}
 

@@ -208,8 +208,11 @@ def build(
     """
     # sizes come first, so that every written value wins
     base = sizes(values.get("preset"), profile)
-    options = {**base.pop("options", {}), **values.get("options", {})}
-    values = {**base, **values, "options": options}
+    values = {
+        **base,
+        **values,
+        "options": {**base.pop("options", {}), **values.get("options", {})},
+    }
     values.pop("preset", None)
     # `report_to: wandb` or `none`, as TRL's own configs write it
     if isinstance(names := values.get("report_to"), str):
@@ -339,8 +342,10 @@ def places(
         if name in renames()["no_use"]:
             continue
         entry = rename_of(name)
-        ours = own_places(entry["to"], translated_value(entry, value, name, where))
-        for place, inner in (ours | entry.get("also", {})).items():
+        for place, inner in (
+            own_places(entry["to"], translated_value(entry, value, name, where))
+            | entry.get("also", {})
+        ).items():
             if out.get(place, inner) != inner:
                 raise DataError(
                     f"{name!r} and another name both set {place!r}",
@@ -364,10 +369,17 @@ def check_setting_names(
             where=where,
             fix="; ".join(f"{name}: {refused[name]}" for name in wrong),
         )
-    ours = {
-        n for n in renames()["renames"] if rename_of(n)["to"].split(".")[0] in names
-    }
-    check_names(values, names | no_use.keys() | ours, where=where)
+    check_names(
+        values,
+        names
+        | no_use.keys()
+        | {
+            n
+            for n in renames()["renames"]
+            if rename_of(n)["to"].split(".")[0] in names
+        },
+        where=where,
+    )
 
 
 def rename_of(name: str) -> dict[str, Any]:
@@ -423,10 +435,9 @@ def own_places(name: str, value: Any) -> dict[str, Any]:
     """A value of the kit's own name, taken apart where its fields are settings of their own."""
     if name == "judge" and isinstance(value, str) and value.startswith("endpoint:"):
         value = {"endpoint": value.removeprefix("endpoint:")}
-    is_endpoint = (
+    if (
         name == "judge" and isinstance(value, Mapping) and "endpoint" in value
-    )
-    if is_endpoint or name == "options":
+    ) or name == "options":
         return {f"{name}.{k}": v for k, v in value.items()}
     return {name: value}
 
@@ -434,8 +445,10 @@ def own_places(name: str, value: Any) -> dict[str, Any]:
 def with_inner(inner: Any, path: Sequence[str], value: Any, place: str) -> Any:
     """A mapping with a value at a path inside it; DataError where it has another one there."""
     if path:
-        part = with_inner(inner.get(path[0], {}), path[1:], value, place)
-        return {**inner, path[0]: part}
+        return {
+            **inner,
+            path[0]: with_inner(inner.get(path[0], {}), path[1:], value, place),
+        }
     if inner not in ({}, value):
         raise DataError(
             f"a mapping and another name set it, to {inner!r} and {value!r}",

@@ -123,23 +123,40 @@ def grpo_trainer(
     weights = reward.composer.gdpo_weights() if settings.gdpo else {"rubric": 1.0}
     values = grpo_arguments(settings, policy, out)
     values["reward_weights"] = list(map(float, weights.values()))
-    ends = {*eos_ids(policy.model, policy.tokenizer), policy.tokenizer.pad_token_id}
-    adapter = RewardAdapter(reward, settings, log, ends=ends)
-    is_fast = fast_cpu.fast_path_applies(policy, settings)
-    members = {
-        # the copy is made before TRL puts an adapter into the model
-        "kit_merged": fast_cpu.MergedModel(policy.model) if is_fast else None,
-        "kit_part": max(values["per_device_train_batch_size"], settings.group_size),
-    }
     return build_trainer(
-        type("GRPOTrainer", (fast_cpu.CpuGRPOMixin, trl.GRPOTrainer), members),
+        type(
+            "GRPOTrainer",
+            (fast_cpu.CpuGRPOMixin, trl.GRPOTrainer),
+            {
+                # the copy is made before TRL puts an adapter into the model
+                "kit_merged": fast_cpu.MergedModel(policy.model)
+                if fast_cpu.fast_path_applies(policy, settings)
+                else None,
+                "kit_part": max(
+                    values["per_device_train_batch_size"], settings.group_size
+                ),
+            },
+        ),
         policy,
         trl.GRPOConfig(**{**values, **settings.options}),
         [
             {"prompt": messages(task), "task_id": task.id}
             for task in order(tasks, settings)
         ],
-        reward_funcs=list(map(adapter.function, weights)),
+        reward_funcs=list(
+            map(
+                RewardAdapter(
+                    reward,
+                    settings,
+                    log,
+                    ends={
+                        *eos_ids(policy.model, policy.tokenizer),
+                        policy.tokenizer.pad_token_id,
+                    },
+                ).function,
+                weights,
+            )
+        ),
     )
 
 
@@ -271,8 +288,12 @@ class RewardAdapter:
             self.unknown = 0
             return grades
         self.unknown += 1
-        failures = {v.failure for g in grades for v in g.verdicts if v.failure}
-        causes = ", ".join(sorted(failures)) or "no verdicts"
+        causes = (
+            ", ".join(
+                sorted({v.failure for g in grades for v in g.verdicts if v.failure})
+            )
+            or "no verdicts"
+        )
         logger.warning("step %d: no reward is known (%s)", step, causes)
         if self.unknown >= MOST_UNKNOWN:
             # without a reward nothing is learned, and each step costs time and money
@@ -384,7 +405,10 @@ def adapter_callback(save_point: Path) -> Any:
 
     class LoadAdapter(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, *_: Any, model: Any = None, **more: Any) -> None:
-            weights = load_file(str(save_point / "adapter_model.safetensors"))
-            set_peft_model_state_dict(model, weights, adapter_name="default")
+            set_peft_model_state_dict(
+                model,
+                load_file(str(save_point / "adapter_model.safetensors")),
+                adapter_name="default",
+            )
 
     return LoadAdapter()
