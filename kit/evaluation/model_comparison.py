@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..data import TaskSet, TaskSource, load, tasks_of
 from ..errors import DataError
-from ..judging import ajudge_pairs, format_cost, wait
+from ..judging import (
+    Budget,
+    JudgeSource,
+    Ledger,
+    ajudge_pairs,
+    format_cost,
+    wait,
+)
 from ..records import Response, Task, group
 from ..records.tables import show, table
 from ..rewards import Composer, RewardSource
@@ -25,9 +33,6 @@ from ..stats import (
     simultaneous_intervals,
 )
 from .heldout import passes
-
-if TYPE_CHECKING:
-    from ..judging import Budget, JudgeSource, Ledger
 
 AnswerSource = TaskSet | Iterable[Response] | str | Path
 UNIT = (0.0, 1.0)
@@ -276,22 +281,17 @@ def _answers_by_model(
             where="compare(answers=)",
             fix="give a file for each model, or answers whose `source` names the model",
         )
-    first, *others = by_model
-    prompts = {name: {r.task_id for r in rows} for name, rows in by_model.items()}
-    if absent := prompts[first] - set(by_id):
+    answered = {name: {r.task_id for r in rows} for name, rows in by_model.items()}
+    if absent := set().union(*answered.values()) - by_id.keys():
         raise DataError(
             f"there is no task {min(absent)!r}",
-            where=f"the answers of {first!r}",
+            where="compare(answers=)",
             fix="give the tasks that were answered",
         )
-    for other in others:
-        if different := prompts[first] ^ prompts[other]:
-            task = min(different)
-            has, lacks = (
-                (first, other) if task in prompts[first] else (other, first)
-            )
+    for has, lacks in permutations(answered, 2):
+        if different := answered[has] - answered[lacks]:
             raise DataError(
-                f"{has!r} answered task {task!r}, and {lacks!r} did not "
+                f"{has!r} answered task {min(different)!r}, and {lacks!r} did not "
                 f"({len(different)} such tasks)",
                 where="compare(answers=)",
                 fix="let all models answer the same prompts",

@@ -20,6 +20,7 @@ from . import ranks
 from .policies import Policy
 from .settings import Settings
 
+torch = import_torch()
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
 LIKE_LLAMA = ("llama", "qwen2", "qwen3")
 LONGEST_ROW = 4096  # tokens of a packed row from which attention across it costs more than padding
@@ -68,7 +69,6 @@ class MergedModel:
         recorder: LogprobRecorder | None = None,
     ) -> Any:
         """Token ids (n, new) after these prompts; equal neighbours share one prefill."""
-        torch = import_torch()
         pad = partial(
             torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_side="left"
         )
@@ -85,8 +85,8 @@ class MergedModel:
 
     def prefill(self, ids: Any, mask: Any) -> Any:
         """Keys and values of the prompts, computed once a group; None where groups differ in size or have one row."""
-        prompts, sizes = import_torch().unique_consecutive(
-            import_torch().stack([ids, mask], 1), dim=0, return_counts=True
+        prompts, sizes = torch.unique_consecutive(
+            torch.stack([ids, mask], 1), dim=0, return_counts=True
         )
         size = int(sizes[0])
         if size == 1 or bool((sizes != size).any()):
@@ -109,7 +109,7 @@ def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
 
     attention_mask : (1, 1, L, L), True = may look. logits_to_keep : the places that predict answer tokens.
     """
-    torch, p = import_torch(), len(prompt)
+    p = len(prompt)
     lengths = torch.tensor(list(map(len, answers)))
     owner = torch.repeat_interleave(torch.arange(len(answers)), lengths)
     place = torch.cat(list(map(torch.arange, lengths.tolist())))
@@ -140,7 +140,6 @@ def packed_logps(
 
     rows : (B,) True for rows that are computed; the others are 0, connected to no weight.
     """
-    torch = import_torch()
     answers = mask[:, -width:].bool()
     # an answer that was cut off may be masked as a whole
     rows = answers.any(-1) if rows is None else answers.any(-1) & rows
@@ -176,7 +175,6 @@ def group_logps(
     model: Any, prompt: Sequence[int], answers: Sequence[Any], temperature: float
 ) -> tuple[Any, Any]:
     """Log-probabilities and entropies (N,) of all tokens of one group's answers."""
-    torch = import_torch()
     # one group after the other: all logits at once would take gigabytes
     logps = (
         model(**pack(torch.tensor(prompt), answers), use_cache=False)
@@ -195,7 +193,6 @@ def draws(key: str, first: int, rows: int) -> Iterator[None]:
 
     key : of the batch. first : number of the first row in the batch.
     """
-    torch = import_torch()
     streams = [
         torch.Generator().manual_seed(Random(f"{key}/{n}").getrandbits(32))
         for n in range(first, first + rows)
@@ -307,7 +304,7 @@ def generate_merged(
     recorder: LogprobRecorder | None = None,
 ) -> list[list[int]]:
     """Answers of the merged model as token ids, each up to and with its first end token."""
-    with import_torch().no_grad():
+    with torch.no_grad():
         trainer.kit_merged.refresh(trainer.model)
         rows = trainer.kit_merged.generate(prompts, config, recorder).tolist()
     return [truncate_at_eos(row, trainer.eos_token_ids) for row in rows]

@@ -144,14 +144,6 @@ def complete_folder(folder: Path) -> Iterator[str]:
     part.rename(folder)
 
 
-def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write an adapter."""
-    with complete_folder(folder) as part:
-        # with beta > 0 unsloth's model has a second adapter, the reference
-        model.save_pretrained(part, selected_adapters=["default"])
-        tokenizer.save_pretrained(part)
-
-
 def merge(
     model: str, adapter: str | Path, out: str | Path, *, first: str | None = None
 ) -> Path:

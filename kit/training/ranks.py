@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
@@ -59,11 +59,6 @@ def broadcast(value: T) -> T:
     if world() > 1:
         import_torch().distributed.broadcast_object_list(values)
     return values[0]
-
-
-def from_first(work: Callable[[], T]) -> T:
-    """What `work` returns in the first process, in every process."""
-    return broadcast(work() if rank() == 0 else None)  # type: ignore[return-value]
 
 
 def local_part(rows: Sequence[T]) -> Sequence[T]:

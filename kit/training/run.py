@@ -48,7 +48,7 @@ from .config import (
     with_prompts,
 )
 from .forecasting import Forecast, for_trivial, make_forecast
-from .policies import Policy, merge, policy, save_adapter
+from .policies import Policy, complete_folder, merge, policy
 from .reward import Reward
 from .settings import Settings
 
@@ -390,14 +390,30 @@ class StageRunner:
         from transformers.trainer_callback import PrinterCallback
 
         s = self.settings
-        self.trainer = self.make_trainer()
+        if s.stage == "grpo":
+            self.trainer = trainers.grpo_trainer(
+                self.policy,
+                s,
+                self.training_tasks(),
+                self.reward,
+                out=self.out,
+                log=self.log,
+            )
+        else:
+            self.trainer = trainers.supervised_trainer(
+                self.policy, s, self.training_rows(), out=self.out
+            )
         # transformers would print every log
         self.trainer.remove_callback(PrinterCallback)
         last = save_point(self.out / "checkpoints")
         step = number_of_step(last) if last else 0
         if ranks.rank() == 0:
-            if s.forecast and s.stage == "grpo":
-                self.check_forecast()
+            path = self.out / "forecast.json"
+            if s.forecast and s.stage == "grpo" and not path.exists():
+                forecast = self.make_forecast()
+                write_json(path, forecast)
+                logger.info("%s", forecast)
+                forecast.check()
             if self.job.heldout:
                 self.evaluate("before")
             self.log.rewind(step)
@@ -419,21 +435,6 @@ class StageRunner:
         if self.job.heldout and every and step % every == 0 and step < steps:
             self.with_whole_weights(self.evaluate, f"step{step}")
 
-    def make_trainer(self) -> Any:
-        """TRL's trainer of the stage."""
-        if self.settings.stage == "grpo":
-            return trainers.grpo_trainer(
-                self.policy,
-                self.settings,
-                self.training_tasks(),
-                self.reward,
-                out=self.out,
-                log=self.log,
-            )
-        return trainers.supervised_trainer(
-            self.policy, self.settings, self.training_rows(), out=self.out
-        )
-
     def with_whole_weights(
         self, work: Callable[..., T], *arguments: object
     ) -> T | None:
@@ -451,7 +452,10 @@ class StageRunner:
     def finish(self) -> dict[str, Any]:
         """Save the adapter; what metrics.json holds."""
         policy = self.policy
-        save_adapter(self.trainer.model, policy.tokenizer, self.out / "adapter")
+        with complete_folder(self.out / "adapter") as part:
+            # with beta > 0 unsloth's model has a second adapter, the reference
+            self.trainer.model.save_pretrained(part, selected_adapters=["default"])
+            policy.tokenizer.save_pretrained(part)
         steps = pd.DataFrame(read_rows(self.out / STEPS))
         metrics: dict[str, Any] = {
             "config": self.job.name,
@@ -472,7 +476,16 @@ class StageRunner:
             "judge": self.reward.name,
         }
         if self.settings.stage == "grpo":
-            metrics |= reward_totals(steps)
+            # the updates on one batch repeat its numbers
+            batches = steps.drop_duplicates("batch")
+            answers = batches["answers"].sum()
+            metrics |= {
+                "truncated": (batches["truncated"] * batches["answers"]).sum()
+                / answers,
+                "unknown_rewards": batches["unknown_rewards"].sum() / answers,
+                "groups": pd.DataFrame(batches["groups"].tolist()).sum().to_dict(),
+                "seconds_judge": batches["seconds_judge"].sum(),
+            }
         if self.job.heldout:
             metrics |= self.comparison()
         notes = self.notes(metrics)
@@ -629,15 +642,6 @@ class StageRunner:
             self.job.heldout,
         )
 
-    def check_forecast(self) -> None:
-        """The forecast, once; it stops a run that cannot learn."""
-        path = self.out / "forecast.json"
-        if not path.exists():
-            forecast = self.make_forecast()
-            write_json(path, forecast)
-            logger.info("%s", forecast)
-            forecast.check()
-
     def comparison(self) -> dict[str, Any]:
         """Before and after on the held-out prompts, beside the policies without skill."""
         tasks, reward = self.job.heldout, self.reward
@@ -661,19 +665,6 @@ class StageRunner:
         )
         write_json(self.out / "trivial.json", means)
         return metrics | {"trivial": means, "trivial_prompts": len(some)}
-
-
-def reward_totals(steps: pd.DataFrame) -> dict[str, Any]:
-    """Means over all answers of a GRPO run, and how many groups taught something."""
-    # the updates on one batch repeat its numbers
-    batches = steps.drop_duplicates("batch")
-    answers = batches["answers"].sum()
-    return {
-        "truncated": (batches["truncated"] * batches["answers"]).sum() / answers,
-        "unknown_rewards": batches["unknown_rewards"].sum() / answers,
-        "groups": pd.DataFrame(batches["groups"].tolist()).sum().to_dict(),
-        "seconds_judge": batches["seconds_judge"].sum(),
-    }
 
 
 def has_begun(out: Path) -> bool:

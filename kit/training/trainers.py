@@ -5,7 +5,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +117,17 @@ def grpo_trainer(
     """TRL's GRPOTrainer on these tasks; on a CPU with the three methods of kit.training.fast_cpu."""
     import trl
 
-    check_lengths(policy, settings, tasks)
+    # TRL has no limit of its own: a long prompt would take all memory
+    for t in tasks:
+        n = len(
+            prompt_ids(policy.tokenizer, messages(t), settings.template_options)
+        )
+        if n > settings.max_prompt_tokens:
+            raise DataError(
+                f"a prompt has {n} tokens, more than max_prompt_tokens: {settings.max_prompt_tokens}",
+                where=f"task {t.id!r}",
+                fix="raise max_prompt_tokens, or leave the task out",
+            )
     # with GDPO there is a reward function for each part
     weights = reward.composer.gdpo_weights() if settings.gdpo else {"rubric": 1.0}
     values = grpo_arguments(settings, policy, out)
@@ -190,23 +199,6 @@ def build_trainer(
     return trainer
 
 
-def check_lengths(
-    policy: Policy, settings: Settings, tasks: Sequence[Task]
-) -> None:
-    """DataError for a prompt that is longer than max_prompt_tokens: it would be cut without a word."""
-    # TRL has no limit of its own: a long prompt would take all memory
-    for t in tasks:
-        n = len(
-            prompt_ids(policy.tokenizer, messages(t), settings.template_options)
-        )
-        if n > settings.max_prompt_tokens:
-            raise DataError(
-                f"a prompt has {n} tokens, more than max_prompt_tokens: {settings.max_prompt_tokens}",
-                where=f"task {t.id!r}",
-                fix="raise max_prompt_tokens, or leave the task out",
-            )
-
-
 class RewardAdapter:
     """The reward functions of TRL: one, or one for each part of the reward, which share the grades of a batch."""
 
@@ -241,10 +233,8 @@ class RewardAdapter:
                     [*zip(completions, completion_ids, task_id, strict=True)]
                 )
                 # one process judges the answers of all: a group may be spread over several
-                self.grades = (
-                    step,
-                    ranks.from_first(partial(self.batch, step, rows)),
-                )
+                grades = self.batch(step, rows) if ranks.rank() == 0 else []
+                self.grades = (step, ranks.broadcast(grades))
                 track(ranks.local_part(self.grades[1]), more)
             rewards = [g.score for g in self.grades[1]]
             if self.settings.gdpo:
