@@ -32,17 +32,20 @@ from .language_models import (
     with_adapter,
 )
 from .model_comparison import ModelComparison, compare
-from .monitor import (
+from .result import (
+    HELDOUT,
+    MARK,
+    METRICS,
     ROLLOUTS,
     STEPS,
     Log,
+    Result,
     health,
     known_scores,
     part_means,
     read_rows,
     summary,
 )
-from .result import HELDOUT, MARK, METRICS, Result
 from .stored_runs import Stored, answers_of, store, stored
 
 __all__ = [

@@ -142,10 +142,8 @@ def read_config(
     source: ConfigSource,
 ) -> tuple[dict[str, Any], Path | None, str]:
     """(values, folder, name) of a config; values are empty for tasks and data files."""
-    if isinstance(source, Mapping):
-        return dict(source), None, "training"
     if not isinstance(source, str | Path):
-        return {}, None, "training"
+        return dict(source if isinstance(source, Mapping) else {}), None, "training"
     # a shipped name wins over a file of that name here; write ./NAME for the file
     path = CONFIGS / f"{source}.yaml"
     path = path if path.is_file() else Path(source).expanduser()

@@ -274,10 +274,9 @@ class RewardAdapter:
             judge_cost=self.reward.cost,
             seconds_judge=self.reward.seconds - before,
         )
-        if known_scores(grades):
-            self.unknown = 0
+        self.unknown = 0 if known_scores(grades) else self.unknown + 1
+        if not self.unknown:
             return grades
-        self.unknown += 1
         causes = (
             ", ".join(
                 sorted({v.failure for g in grades for v in g.verdicts if v.failure})
@@ -311,13 +310,19 @@ def supervised_trainer(
     """TRL's SFTTrainer or DPOTrainer on rows {prompt, completion} or {prompt, chosen, rejected} of messages."""
     import trl
 
-    values = arguments(settings, policy, out) | {"max_length": settings.max_length}
-    if settings.stage == "dpo":
-        values["beta"] = 0.1 if settings.beta is None else settings.beta
-    else:
+    beta = 0.1 if settings.beta is None else settings.beta
+    values = {
+        **arguments(settings, policy, out),
+        "max_length": settings.max_length,
         # nothing is learned of the question
-        values["completion_only_loss"] = True
-    values |= {k: v for k, v in settings.options.items() if k != TEMPLATE_OPTIONS}
+        **(
+            {"beta": beta}
+            if settings.stage == "dpo"
+            else {"completion_only_loss": True}
+        ),
+        **settings.options,
+    }
+    values.pop(TEMPLATE_OPTIONS, None)
     return build_trainer(
         {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage],
         policy,
