@@ -306,8 +306,17 @@ def translate(
     return nest(places(values, names, where=where), where=where)
 
 
-def check_mappings(values: object, where: str) -> None:
-    """DataError where a layer of a config, or a setting that is a mapping, is something else."""
+def places(
+    values: Mapping[str, Any], names: Iterable[str], *, where: str
+) -> dict[str, Any]:
+    """The values by place: a name of the kit ("lr"), or a place inside one ("options.warmup_steps").
+
+    Options, and the fields of a judge at an endpoint, have a place each, so that layers can be joined.
+    Two names that set one place must agree.
+
+    >>> places({"judge": "endpoint:m", "judge_base_url": "http://a/v1"}, ["judge"], where="config")
+    {'judge.endpoint': 'm', 'judge.base_url': 'http://a/v1'}
+    """
     # A list of names is no preset; `options: 3` would fail far away from its line.
     try:
         layer = msgspec.convert(values, dict[str, Any])
@@ -322,20 +331,6 @@ def check_mappings(values: object, where: str) -> None:
             where=where,
             fix="write a mapping of names to values, also for `options` and each of `profiles`; preset is a name",
         ) from None
-
-
-def places(
-    values: Mapping[str, Any], names: Iterable[str], *, where: str
-) -> dict[str, Any]:
-    """The values by place: a name of the kit ("lr"), or a place inside one ("options.warmup_steps").
-
-    Options, and the fields of a judge at an endpoint, have a place each, so that layers can be joined.
-    Two names that set one place must agree.
-
-    >>> places({"judge": "endpoint:m", "judge_base_url": "http://a/v1"}, ["judge"], where="config")
-    {'judge.endpoint': 'm', 'judge.base_url': 'http://a/v1'}
-    """
-    check_mappings(values, where)
     check_setting_names(values, set(names), where)
     out: dict[str, Any] = {}
     for name, value in values.items():
