@@ -342,8 +342,6 @@ def truncate_at_eos(row: list[int], ends: Sequence[int]) -> list[int]:
 
 def messages(task: Task) -> list[dict[str, str]]:
     """The chat that a task asks: system, turns before, and the prompt with the sources that it may cite."""
-    # templates differ in what they make of an empty system turn
-    first = [{"role": "system", "content": task.system}] if task.system else []
     text, sources = task.prompt, task.meta.get("tool_output", "")
     # a prompt may have them already
     if not sources and not any(f"<snippet id={k}>" in text for k in task.sources):
@@ -351,7 +349,8 @@ def messages(task: Task) -> list[dict[str, str]]:
             f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items()
         )
     return [
-        *first,
+        # templates differ in what they make of an empty system turn
+        *([{"role": "system", "content": task.system}] if task.system else []),
         *map(dict, task.history),
         {"role": "user", "content": f"{text}\n\n{sources}".strip()},
     ]

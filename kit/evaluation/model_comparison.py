@@ -147,9 +147,8 @@ class ModelComparison:
     @property
     def sentence(self) -> str:
         """What may be claimed: which models are better or worse than the first one."""
-        first = self.models[0]
         words = [f"{m} is {_describe_gap(e)}" for m, e in self.differences.items()]
-        return f"Compared with {first} on {len(self.rewards_by_prompt)} prompts: {'; '.join(words)}."
+        return f"Compared with {self.models[0]} on {len(self.rewards_by_prompt)} prompts: {'; '.join(words)}."
 
     def plot(self, **options: Any) -> Any:
         """The mean reward of each model with its interval; the sentence is the title."""

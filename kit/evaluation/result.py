@@ -181,10 +181,10 @@ class Result:
     @property
     def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
         """Of a chain: "start", and each stage with the evaluation after it; empty where nothing is held out."""
-        ends: list[tuple[str, Evaluation, Result | None]] = [
-            (r.metrics["name"], r.after, r) for r in self.stages if r.after
-        ]
-        return [("start", self.before, None), *ends] if self.before else []
+        if self.before is None:
+            return []
+        ends = [(r.metrics["name"], r.after, r) for r in self.stages if r.after]
+        return [("start", self.before, None), *ends]
 
     def table(self) -> pd.DataFrame:
         """Of a chain, one row a stage: strict passes, the change that the stage made, reward, calibration."""
@@ -435,8 +435,12 @@ def known_scores(grades: Iterable[Grade]) -> list[float]:
 
 def part_means(grades: Iterable[Grade]) -> dict[str, float]:
     """The mean of each part of the reward, over the answers where it is known."""
-    parts = [part for g in grades for part in g.parts.items()]
-    values = group((name, value) for name, value in parts if value is not None)
+    values = group(
+        (name, value)
+        for g in grades
+        for name, value in g.parts.items()
+        if value is not None
+    )
     return dict(zip(values, map(statistics.fmean, values.values()), strict=True))
 
 

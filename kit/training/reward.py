@@ -91,11 +91,14 @@ class Reward:
             self.seconds += time.perf_counter() - start
             # a judge that dies has been paid before
             if self.book:
-                spent = self.budget
                 paths.write(
                     self.book,
                     json.dumps(
-                        [spent.calls_made, spent.usd_spent, spent.unpriced_calls]
+                        [
+                            self.budget.calls_made,
+                            self.budget.usd_spent,
+                            self.budget.unpriced_calls,
+                        ]
                     ),
                 )
 

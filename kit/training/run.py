@@ -264,11 +264,13 @@ def check_folder(out: Path, folders: Sequence[Path]) -> None:
 def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
     """What metrics.json holds of a chain: from before its first stage to after its last."""
     first, last = stages[0], stages[-1]
-    same = (
-        "config base judge judge_calls judge_cost trivial trivial_prompts".split()
-    )
     # what one stage warns of holds for the chain
-    metrics = {k: v for k, v in last.metrics.items() if k in same} | {
+    metrics = {
+        **{
+            k: last.metrics[k]
+            for k in "config base judge judge_calls judge_cost trivial trivial_prompts".split()
+            if k in last.metrics
+        },
         "stage": "chain",
         "model": first.metrics["model"],
         "seconds": sum(r.metrics["seconds"] for r in stages),
