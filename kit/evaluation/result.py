@@ -181,10 +181,10 @@ class Result:
     @property
     def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
         """Of a chain: "start", and each stage with the evaluation after it; empty where nothing is held out."""
-        if self.before is None:
-            return []
-        ends = [(r.metrics["name"], r.after, r) for r in self.stages if r.after]
-        return [("start", self.before, None), *ends]
+        ends: list[tuple[str, Evaluation, Result | None]] = [
+            (r.metrics["name"], r.after, r) for r in self.stages if r.after
+        ]
+        return [("start", self.before, None), *ends] if self.before else []
 
     def table(self) -> pd.DataFrame:
         """Of a chain, one row a stage: strict passes, the change that the stage made, reward, calibration."""

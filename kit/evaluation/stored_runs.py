@@ -176,7 +176,15 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
     tasks = load(paths.data(tasks_file)).tasks
     if name == "instructions":
         return _read_single_runs(data, tasks)
-    return _read_chains(name, data[key], tasks)
+    # chains of stages by seed
+    rows: list[tuple[Any, ...]] = []
+    for seed, stages in data[key].items():
+        for stage, record in stages.items():
+            rows += [
+                (f"seed {seed}", False, "greedy", stage, *answer)
+                for answer in record["answers"]
+            ]
+    return Stored(name=name, frame=_grade_answers(rows, tasks))
 
 
 def _read_single_runs(data: Mapping[str, Any], tasks: Sequence[Task]) -> Stored:
@@ -194,20 +202,6 @@ def _read_single_runs(data: Mapping[str, Any], tasks: Sequence[Task]) -> Stored:
         frame=_grade_answers(rows, tasks),
         curves=pd.DataFrame(data["runs"]).loc["rewards"].to_dict(),
     )
-
-
-def _read_chains(
-    name: str, chains: Mapping[str, Any], tasks: Sequence[Task]
-) -> Stored:
-    """Chains of stages by seed."""
-    rows: list[tuple[Any, ...]] = []
-    for seed, stages in chains.items():
-        for stage, record in stages.items():
-            rows += [
-                (f"seed {seed}", False, "greedy", stage, *answer)
-                for answer in record["answers"]
-            ]
-    return Stored(name=name, frame=_grade_answers(rows, tasks))
 
 
 def _grade_answers(
