@@ -47,8 +47,7 @@ class MergedModel:
 
     def __init__(self, model: Any):
         # memory is cheap at these sizes, and merging back and forth would add rounding
-        self.model = copy.deepcopy(model).eval()
-        self.model.requires_grad_(False)
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
 
     def refresh(self, model: Any) -> None:
         """Take over the adapter of the model that is trained."""
@@ -306,5 +305,9 @@ def generate_merged(
     """Answers of the merged model as token ids, each up to and with its first end token."""
     with torch.no_grad():
         trainer.kit_merged.refresh(trainer.model)
-        rows = trainer.kit_merged.generate(prompts, config, recorder).tolist()
-    return [truncate_at_eos(row, trainer.eos_token_ids) for row in rows]
+        return [
+            truncate_at_eos(row, trainer.eos_token_ids)
+            for row in trainer.kit_merged.generate(
+                prompts, config, recorder
+            ).tolist()
+        ]
