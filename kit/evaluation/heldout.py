@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,12 @@ class Evaluation:
     @property
     def clusters(self) -> list[str]:
         """The task of each answer."""
-        return [r.task_id for r in self.responses]
+        return list(map(attrgetter("task_id"), self.responses))
 
     @property
     def rewards(self) -> list[float | None]:
         """The reward of each answer, None where unknown."""
-        return [g.score for g in self.grades]
+        return list(map(attrgetter("score"), self.grades))
 
     def strict(
         self, tasks: Sequence[Task], *, formless: float | None = 0.0
@@ -73,7 +74,9 @@ class Evaluation:
         """The confidence that each answer ends with, None where it states none."""
         return [
             None if math.isnan(x) else float(x)
-            for x in stated_confidence([r.text for r in self.responses]).values
+            for x in stated_confidence(
+                list(map(attrgetter("text"), self.responses))
+            ).values
         ]
 
     def mean(self, values: AnswerValues | None = None) -> Estimate:
@@ -182,7 +185,7 @@ def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, ECE]:
     errors: dict[str, ECE] = {}
     for name, confidence in (
         ("stated", e.stated),
-        ("tokens", [r.confidence for r in e.responses]),
+        ("tokens", list(map(attrgetter("confidence"), e.responses))),
     ):
         rows = pd.DataFrame(
             {"conf": confidence, "right": right, "task": e.clusters}

@@ -136,7 +136,7 @@ class ModelComparison:
         ).reindex(columns=self.models)
         spread = shares.max(axis=1) - shares.min(axis=1)
         shares["unknown"] = (
-            frame["value"].isna().groupby([frame[c] for c in places]).sum()
+            frame["value"].isna().groupby(list(map(frame.get, places))).sum()
         )
         return (
             shares.loc[spread.sort_values(ascending=False, kind="stable").index]
@@ -247,14 +247,11 @@ def compare(
             )
         )
         verdict_rows.append(table(verdicts, tasks=everything).assign(model=model))
-    ranges = [composer.reward_range(t) for t in by_id.values()]
+    lows, highs = zip(*map(composer.reward_range, by_id.values()), strict=True)
     return ModelComparison(
         answers=pd.concat(rows).fillna({"kind": ""}).astype({"score": float}),
         verdicts=pd.concat(verdict_rows),
-        reward_range=(
-            min(low for low, _ in ranges),
-            max(high for _, high in ranges),
-        ),
+        reward_range=(min(lows), max(highs)),
     )
 
 
