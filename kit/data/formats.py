@@ -271,9 +271,10 @@ def read_ifeval(row: Row) -> None:
         )
     if "key" in row:
         row["task_id"] = row.pop("key")
-    made = []
-    for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1):
-        made.append(_criterion_of_instruction(f"i{n}", name, values or {}))
+    made = [
+        _criterion_of_instruction(f"i{n}", name, values or {})
+        for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1)
+    ]
     make_task(row, made, read_question(row))
 
 

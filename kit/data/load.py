@@ -424,8 +424,9 @@ class _Reader:
         if renames:
             remedies.insert(0, self._call(renames))
         if len(self.errors) < count:
-            call = self._call(self.fields, on_error="skip")
-            remedies.append(f"leave such rows out: {call}")
+            remedies.append(
+                f"leave such rows out: {self._call(self.fields, on_error='skip')}"
+            )
         lines = [f"  and {_places(errors)}: {errors[0].what}" for errors in others]
         return DataError(
             first[0].what,
@@ -451,8 +452,11 @@ class _Reader:
 
     def _call(self, fields: dict[str, str], on_error: str = "") -> str:
         """The call of `load` that reads this file with these options, and with the form that was chosen."""
-        chosen = self.chosen.removeprefix("auto")
-        options = {"format": chosen, "fields": fields, "on_error": on_error}
+        options = {
+            "format": self.chosen.removeprefix("auto"),
+            "fields": fields,
+            "on_error": on_error,
+        }
         words = [f"{name}={value!r}" for name, value in options.items() if value]
         source = repr(str(self.path)) if self.path else "rows"
         return f"load({', '.join([source, *words])})"
@@ -479,14 +483,12 @@ def _joined_task(old: Task, part: Task) -> Task:
                 fix="give each prompt a task_id of its own",
             )
     (new,) = part.criteria
-    same = [c for c in old.criteria if c.id == new.id]
-    if same and same[0] != new:
+    criteria = {c.id: c for c in old.criteria}
+    if criteria.setdefault(new.id, new) != new:
         raise DataError(
             f"criterion {new.id!r} differs between the rows of task {old.id!r}"
         )
-    return (
-        old if same else msgspec.structs.replace(old, criteria=(*old.criteria, new))
-    )
+    return msgspec.structs.replace(old, criteria=tuple(criteria.values()))
 
 
 # What every function with a parameter `tasks` reads.

@@ -99,8 +99,9 @@ class RecordedJudges:
         made = TaskSet(tasks=[], format="recorded", path=self.folder)
         for name, item in self.items.items():
             made.tasks.append(_task_of_item(name, item))
-            answer = Response(task_id=name, id="r", text=item["response"])
-            made.responses.append(answer)
+            made.responses.append(
+                Response(task_id=name, id="r", text=item["response"])
+            )
             made.verdicts.extend(_labels_of_item(name, item))
         return made
 

@@ -83,11 +83,12 @@ def plan(
         for cell in parameters.code_cells(book)
         if "parameters" not in cell["metadata"].get("tags", ())
     ]
-    files = {}
-    for name, value in full.items():
-        # A digest of the file that a parameter names: a changed file makes another run.
-        if isinstance(value, str) and os.path.isfile(value):
-            files[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()
+    # A digest of the file that a parameter names: a changed file makes another run.
+    files = {
+        name: hashlib.sha256(Path(value).read_bytes()).hexdigest()
+        for name, value in full.items()
+        if isinstance(value, str) and os.path.isfile(value)
+    }
     # Eight digits are enough for a folder of runs, and short enough to be typed.
     key = fingerprint([code, code_fingerprint(), chosen.name, full, files])
     return Plan(book, full, chosen, f"{book.stem}-{key[:8]}")
@@ -133,9 +134,11 @@ def commit() -> str | None:
 
 def save(folder: Path, run: Run) -> None:
     """Write the record of a run, whole or not at all."""
-    row = msgspec.json.encode(plain(to_json(run)))
     # A field per line, so that two records can be compared with diff.
-    paths.write(folder / RECORD, msgspec.json.format(row, indent=1))
+    paths.write(
+        folder / RECORD,
+        msgspec.json.format(msgspec.json.encode(plain(to_json(run))), indent=1),
+    )
 
 
 def load(folder: str | Path) -> Run:
@@ -153,8 +156,11 @@ def load(folder: str | Path) -> Run:
         ) from None
     run = from_json(row, Run, where=str(path))
     # Only the machine of a run can tell whether its process still runs.
-    is_here = run.status == "running" and run.meta["host"] == socket.gethostname()
-    if is_here and not psutil.pid_exists(run.meta["pid"]):
+    if (
+        run.status == "running"
+        and run.meta["host"] == socket.gethostname()
+        and not psutil.pid_exists(run.meta["pid"])
+    ):
         return msgspec.structs.replace(run, status="stopped")
     return run
 

@@ -112,9 +112,14 @@ def _execute_notebook(plan: folders.Plan, folder: Path, echo: Echo) -> None:
                 status, error = "done", ""
             log.write(f"{status} {error}\n")
             seconds = round(time.monotonic() - begin, 2)
-            meta = {**run.meta, "error": error}
             folders.save(
-                folder, replace(run, status=status, seconds=seconds, meta=meta)
+                folder,
+                replace(
+                    run,
+                    status=status,
+                    seconds=seconds,
+                    meta={**run.meta, "error": error},
+                ),
             )
     echo(f"{status} in {seconds:.0f} s: {error[:600]}".removesuffix(": "))
 
@@ -124,7 +129,7 @@ def _run_kernel(plan: folders.Plan, folder: Path, log: TextIO, echo: Echo) -> No
     import papermill.engines
     from traitlets.config import Config
 
-    kernel_echo = KernelEcho(plan.book, log, echo)
+    kernel_echo = KernelEcho(plan.book, echo)
 
     # papermill's own engine passes no environment on.
     class KitEngine(papermill.engines.Engine):  # type: ignore[misc]
@@ -145,7 +150,7 @@ def _run_kernel(plan: folders.Plan, folder: Path, log: TextIO, echo: Echo) -> No
                     # A cell that trains may take days.
                     timeout=None,
                     stdout_file=log,
-                    stderr_file=kernel_echo,
+                    stderr_file=log,
                     on_cell_start=kernel_echo.cell_begins,
                     config=Config({"KernelManager": manager}),
                 )
@@ -187,13 +192,10 @@ def _without_fields(path: Path) -> str:
 
 
 class KernelEcho:
-    """What a person who waits sees of a kernel: a line per cell, and the lines of progress bars.
+    """What a person who waits sees of a kernel: a line per cell. Its output goes to the log."""
 
-    It takes the place of the kernel's stderr, which goes to the log.
-    """
-
-    def __init__(self, book: Path, log: TextIO, echo: Echo):
-        self.log, self.echo = log, echo
+    def __init__(self, book: Path, echo: Echo):
+        self.echo = echo
         self.begin, self.number, self.title = time.monotonic(), 0, "start"
         self.n_cells = len(parameters.code_cells(book))
 
@@ -205,20 +207,9 @@ class KernelEcho:
         # papermill's own cell of parameters is none of the notebook's
         elif "injected-parameters" not in cell["metadata"].get("tags", ()):
             self.number += 1
-            place = f"cell {self.number} of {self.n_cells}: {self.title}"
-            self.echo(f"  [{time.monotonic() - self.begin:5.0f} s] {place}")
-
-    def write(self, text: str) -> None:
-        """Log a text of the kernel's stderr."""
-        self.log.write(text)
-        # tqdm writes \r to move back to the beginning of its line
-        for line in re.split(r"[\r\n]+", text):
-            if re.search(r"\d+%\||it/s|s/it", line):
-                self.echo(f"      {line.strip()[:110]}")
-
-    def flush(self) -> None:
-        """Write out what the log holds back."""
-        self.log.flush()
+            self.echo(
+                f"  [{time.monotonic() - self.begin:5.0f} s] cell {self.number} of {self.n_cells}: {self.title}"
+            )
 
 
 def _end_with_parent() -> None:
@@ -292,9 +283,10 @@ def sweep(
     begin = time.monotonic()
     for number, (index, code) in enumerate(ends, 1):
         words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        turn = f"{number} of {len(commands)}, {time.monotonic() - begin:.0f} s"
         state = f"failed, see {places[index] / 'run.log'}" if code else "done"
-        echo(f"[{turn}] {words}: {state}")
+        echo(
+            f"[{number} of {len(commands)}, {time.monotonic() - begin:.0f} s] {words}: {state}"
+        )
     frame = overview(
         [(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()]
     )

@@ -70,10 +70,9 @@ class Metric:
     def __str__(self) -> str:
         if self.estimate:
             return str(self.estimate)
-        if self.value is None:
-            return "unknown"
-        is_float = isinstance(self.value, float)
-        return format_number(self.value) if is_float else str(self.value)
+        if isinstance(self.value, float):
+            return format_number(self.value)
+        return "unknown" if self.value is None else str(self.value)
 
 
 def metrics_of(run: Run) -> dict[str, Metric]:

@@ -46,7 +46,13 @@ class Parameter(msgspec.Struct, frozen=True):
         if self.choices and converted not in self.choices:
             raise ValueError(nearest(str(converted), self.choices))
         if limits := RANGE.search(self.meaning):
-            kind = Annotated[kind, _bounds(kind, *limits.groups())]
+            left, low, high, right, least = limits.groups()
+            bounds: dict[str, Any] = {
+                "gt" if left == "(" else "ge": kind(low or least)
+            }
+            if high:
+                bounds["lt" if right == ")" else "le"] = kind(high)
+            kind = Annotated[kind, msgspec.Meta(**bounds)]
         return msgspec.convert(converted, kind)
 
     @property
@@ -54,17 +60,6 @@ class Parameter(msgspec.Struct, frozen=True):
         """The values that the comment lists; empty where it lists none."""
         listed = re.search(r"\bone of: ([^;]+)", self.meaning)
         return listed[1].split(", ") if listed else []
-
-
-def _bounds(
-    kind: Any, left: str, low: str, high: str, right: str, least: str
-) -> msgspec.Meta:
-    """The parts of "in [low, high)" or "at least `least`" as msgspec's bounds. kind : int or float."""
-    if least:
-        return msgspec.Meta(ge=kind(least))
-    bounds = {"gt" if left == "(" else "ge": kind(low)}
-    bounds["lt" if right == ")" else "le"] = kind(high)
-    return msgspec.Meta(**bounds)
 
 
 def code_cells(notebook: Path) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ class Session:
         folder: Path,
         record: Run,
         profile: profiles.Profile,
-        lock: FileLock | None = None,
+        lock: FileLock,
     ):
         self.folder, self.profile, self.params = folder, profile, record.params
         self._record, self._lock = record, lock
@@ -68,9 +68,10 @@ class Session:
             self._results[name] = Kept(kind="sentence", text=thing, caption=caption)
         elif thing is None or isinstance(thing, numbers.Real):
             # JSON has no infinity and no NaN: both are unknown
-            finite = thing is not None and math.isfinite(thing)
-            value = thing if finite else None
-            self.metrics[name] = Metric(value=value, caption=caption)
+            is_finite = thing is not None and math.isfinite(thing)
+            self.metrics[name] = Metric(
+                value=thing if is_finite else None, caption=caption
+            )
         elif not self._keep_result(name, thing, caption):
             raise DataError(
                 f"a {type(thing).__name__} cannot be kept",
@@ -93,8 +94,12 @@ class Session:
                 estimate=estimate,
             )
         if table is not None:
-            rows = table.to_json(orient="split", default_handler=str, index=False)
-            self._store(name, "table", rows, caption)
+            self._store(
+                name,
+                "table",
+                table.to_json(orient="split", default_handler=str, index=False),
+                caption,
+            )
         # A DataFrame has a plot of its own, which needs matplotlib.
         if (
             hasattr(thing, "plot")
@@ -120,8 +125,7 @@ class Session:
     def finish(self) -> None:
         """End the run: its record is complete, and its folder is free for others."""
         self._save("done")
-        if self._lock is not None:
-            self._lock.release(force=True)  # the cell may have run twice
+        self._lock.release(force=True)  # the cell may have run twice
         print(f"saved in {self.folder}\nreport: python -m kit report {self.folder}")
 
     def _save(self, status: str) -> None:
@@ -160,14 +164,27 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
     """
     # `kit run` checked the parameters and made the record.
     if place := os.environ.get("KIT_RUN_DIR"):
-        record = folders.load(place)
-        session = Session(Path(place), record, profiles.resolve(record.profile))
+        folder = Path(place)
+        # `kit run` has the lock; this one is never taken.
+        lock, record = FileLock(lock_of(folder)), folders.load(folder)
+        profile = profiles.resolve(record.profile)
     else:
         # In Jupyter or plain papermill.
         file = f"{notebook}.ipynb"
         places = paths.notebooks(file), Path.cwd() / file
         if books := [book for book in places if book.is_file()]:
-            plan = _plan_of_kernel(books[0], params)
+            declared = parameters.read(books[0])
+            values = {k: params[k] for k in declared if k in params}
+            plan = folders.plan(books[0], values)
+            for name, value in values.items():
+                number = plan.values[name]
+                # YAML 1.1, which papermill reads, takes 1e-5 for a text.
+                if isinstance(value, str) and not isinstance(number, str):
+                    raise DataError(
+                        f"{name} is the text {value!r}",
+                        where="parameters",
+                        fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
+                    )
         else:
             # It lies elsewhere: its plain variables are its parameters.
             values = {
@@ -189,26 +206,11 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
             with suppress(Timeout):
                 lock.acquire(timeout=0)
                 break
-        record = new_record(folder, notebook, plan.profile.name, plan.values)
-        session = Session(folder, record, plan.profile, lock)
+        profile = plan.profile
+        record = new_record(folder, notebook, profile.name, plan.values)
+    session = Session(folder, record, profile, lock)
     print(session)
     return session
-
-
-def _plan_of_kernel(book: Path, params: Mapping[str, Any]) -> folders.Plan:
-    """The plan of a notebook from a kernel's variables."""
-    values = {k: params[k] for k in parameters.read(book) if k in params}
-    plan = folders.plan(book, values)
-    for name, value in values.items():
-        number = plan.values[name]
-        # YAML 1.1, which papermill reads, takes 1e-5 for a text.
-        if isinstance(value, str) and not isinstance(number, str):
-            raise DataError(
-                f"{name} is the text {value!r}",
-                where="parameters",
-                fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
-            )
-    return plan
 
 
 def _frame(thing: Any) -> Any:
@@ -253,8 +255,6 @@ def _memory() -> float | None:
         import resource
     except ImportError:
         return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts bytes, Linux kilobytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return round(
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2
-    )
+    return round(peak / 2 ** (30 if sys.platform == "darwin" else 20), 2)

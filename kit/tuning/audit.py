@@ -202,17 +202,19 @@ class ChangedAnswers:
                 for c in self.criteria[task.id]
             ]
             # An order of -1 turns them round.
-            ordered = tuple(criteria[:: change.order])
-            tasks.append(replace(task, criteria=ordered))
+            tasks.append(replace(task, criteria=tuple(criteria[:: change.order])))
         template = jinja2.Template(change.answer, keep_trailing_newline=True)
-        answers = []
-        for response in self.answers:
-            text = template.render(
-                answer=response.text.strip(),
-                other=self.others[response.task_id],
-                criteria=self.criteria[response.task_id],
+        answers = [
+            replace(
+                response,
+                text=template.render(
+                    answer=response.text.strip(),
+                    other=self.others[response.task_id],
+                    criteria=self.criteria[response.task_id],
+                ),
             )
-            answers.append(replace(response, text=text))
+            for response in self.answers
+        ]
         judge = self.judge
         if change.kind == "group":
             # A group judge draws the order of the answers from its seed.
@@ -254,8 +256,9 @@ def audit(
     whole = _mean_over_tasks(plain["credit"][plain["weight"] > 0])
     silent = [_mean_over_tasks(plain["credit"].isna())]
     rates: dict[str, Estimate] = {}
-    chosen = material.applicable(changes)
-    for change in bars.bar(chosen, desc="audit", disable=not progress):
+    for change in bars.bar(
+        material.applicable(changes), desc="audit", disable=not progress
+    ):
         try:
             table = _credit_table(material, change, options)
         except MissingError:

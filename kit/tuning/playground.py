@@ -50,10 +50,9 @@ class Playground:
     def edit(self, task: str, criterion: str, **fields: Any) -> None:
         """Give a criterion another text= or weight=."""
         old = self.edited[task]
-        criteria = [
-            replace(c, **fields) if c.id == criterion else c for c in old.criteria
-        ]
-        self.edited[task] = replace(old, criteria=tuple(criteria))
+        criteria = {c.id: c for c in old.criteria}
+        criteria[criterion] = replace(criteria[criterion], **fields)
+        self.edited[task] = replace(old, criteria=tuple(criteria.values()))
 
     def sides(self) -> dict[str, dict[str, Any]]:
         """What is judged "before" the edits and "now": tasks and judge."""

@@ -80,10 +80,13 @@ class WorkbenchAdapter:
 
 
 def _lesson_of_row(row: Any) -> dict[str, Any]:
-    task, answer = row.prompt[:MAX_CHARACTERS], row.answer[:MAX_CHARACTERS]
     side = "Right" if row.right else "Wrong"
     return {
-        "Inputs": {"Task": task, "Answer": answer, "Criterion": row.text},
+        "Inputs": {
+            "Task": row.prompt[:MAX_CHARACTERS],
+            "Answer": row.answer[:MAX_CHARACTERS],
+            "Criterion": row.text,
+        },
         "Generated Outputs": {
             "Verdict": VERDICT_WORDS.get(row.met, "unknown"),
             "Reason": row.reason[:MAX_CHARACTERS],

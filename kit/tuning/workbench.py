@@ -106,8 +106,10 @@ class VerdictFlips(list[dict[Hashable, Any]]):
 
     def _repr_html_(self) -> str:
         lines = html.escape("\n".join(self.diff))
-        table = show(list(self), caption=repr(self)).to_html()
-        return f"<pre style='white-space:pre-wrap'>{lines}</pre>{table}"
+        return (
+            f"<pre style='white-space:pre-wrap'>{lines}</pre>"
+            f"{show(list(self), caption=repr(self)).to_html()}"
+        )
 
 
 @dataclass(frozen=True)
@@ -316,11 +318,16 @@ class Workbench:
         """
         trials = {"before": self.trial(old), "now": self.trial(new)}
         rows = trials["now"].verdicts
-        frame = pd.DataFrame({"criterion": rows["text"], "answer": rows["answer"]})
-        frame["people"] = rows["human"].map(VERDICT_WORDS)
+        frame = pd.DataFrame(
+            {
+                "criterion": rows["text"],
+                "answer": rows["answer"],
+                "people": rows["human"].map(VERDICT_WORDS),
+            }
+        )
         for column, trial in trials.items():
-            verdicts = trial.verdicts["met"]
-            frame[column] = verdicts.map(VERDICT_WORDS).fillna("unknown")
+            words = trial.verdicts["met"].map(VERDICT_WORDS)
+            frame[column] = words.fillna("unknown")
             frame[f"reason {column}"] = trial.verdicts["reason"]
         # Unknown is neither right nor wrong, so these are counted apart.
         cases = {
@@ -328,12 +335,16 @@ class Workbench:
             "recovered": frame["before"] == "unknown",
             "mended": frame["now"] == frame["people"],
         }
-        frame["effect"] = np.select(list(cases.values()), list(cases), "broken")
-        frame = frame.assign(part=rows["part"], row=rows.index)
-        flips = VerdictFlips(
-            frame[frame["now"] != frame["before"]].to_dict("records")
+        effects = np.select(list(cases.values()), list(cases), "broken")
+        frame = frame.assign(
+            effect=pd.Categorical(effects, FLIP_EFFECTS),
+            part=rows["part"],
+            row=rows.index,
         )
-        flips.sort(key=lambda flip: FLIP_EFFECTS.index(flip["effect"]))
+        changed = frame[frame["now"] != frame["before"]]
+        flips = VerdictFlips(
+            changed.sort_values("effect", kind="stable").to_dict("records")
+        )
         flips.diff = trials["now"].diff(trials["before"])
         return flips
 
@@ -367,7 +378,10 @@ class Workbench:
                 [old.prompt, plain(old.settings), []],
             ]
         )
-        earlier = _earlier_readings(self.seals, ids)
+        texts = (path.read_text("utf-8") for path in self.seals.glob("*.json"))
+        readings = sorted(map(json.loads, texts), key=lambda reading: reading["at"])
+        # One row in common is enough: whoever saw a part of the test has seen it.
+        earlier = {r["request"]: r for r in readings if set(ids) & set(r["rows"])}
         # Rerunning a notebook is the same question; it is not a second look.
         if request in earlier:
             return msgspec.convert(earlier[request]["result"], SealedReading)
@@ -388,14 +402,18 @@ class Workbench:
         if earlier:
             sentence += f" The test was read {len(earlier) + 1} times: this is not a sealed result."
         reading = SealedReading(dev, kappa_on_test, gain, sentence)
-        stored = {
-            "request": request,
-            "rows": ids,
-            "result": msgspec.to_builtins(reading),
-            "at": time.strftime("%FT%TZ", time.gmtime()),
-        }
         # A file of its own, so that processes do not disturb each other.
-        paths.write(self.seals / f"{request}.json", json.dumps(stored))
+        paths.write(
+            self.seals / f"{request}.json",
+            json.dumps(
+                {
+                    "request": request,
+                    "rows": ids,
+                    "result": msgspec.to_builtins(reading),
+                    "at": time.strftime("%FT%TZ", time.gmtime()),
+                }
+            ),
+        )
         return reading
 
     # -- to keep and to look at
@@ -487,14 +505,6 @@ def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
     places = []
     for cluster in clusters:
         # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
-        digest = hashlib.sha256(f"0|{cluster}".encode()).hexdigest()
-        places.append(int(digest[:16], 16) / 2**64)
+        digest = hashlib.sha256(f"0|{cluster}".encode()).digest()
+        places.append(int.from_bytes(digest[:8]) / 2**64)
     return np.array(PART_NAMES)[np.searchsorted(PART_EDGES, places, "right")]
-
-
-def _earlier_readings(folder: Path, rows: Iterable[str]) -> dict[str, Any]:
-    """Earlier readings of a test that share a row with these, oldest first, by their request."""
-    texts = (path.read_text("utf-8") for path in folder.glob("*.json"))
-    readings = sorted(map(json.loads, texts), key=lambda reading: reading["at"])
-    # One row in common is enough: whoever saw a part of the test has seen it.
-    return {r["request"]: r for r in readings if set(rows) & set(r["rows"])}
