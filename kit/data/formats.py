@@ -281,11 +281,12 @@ def read_ifeval(row: Row) -> None:
 def _criterion_of_instruction(
     criterion_id: str, name: Any, arguments_by_name: dict[str, Any]
 ) -> Criterion:
-    values = {k: v for k, v in arguments_by_name.items() if v is not None}
     # A data frame turns whole numbers into 5.0.
-    for key, value in values.items():
-        if isinstance(value, float) and value.is_integer():
-            values[key] = int(value)
+    values = {
+        k: int(v) if isinstance(v, float) and v.is_integer() else v
+        for k, v in arguments_by_name.items()
+        if v is not None
+    }
     meta = {"instruction": name, "kwargs": dict(values)}
     # A new instruction is no fault of the file: a judge decides it.
     arguments = ", ".join(f"{k}: {v}" for k, v in values.items())
@@ -343,6 +344,11 @@ def read_table(row: Row) -> None:
         if name in row:
             item[name] = row.json(kind, name)
     made = make_criterion(item, "c-" + fingerprint(item)[:8])
+    if isinstance(row.get("label"), list):
+        raise DataError(
+            f"the label is a list, {row['label']!r}",
+            fix="write a row for each rater",
+        )
     label = {row.take("rater"): row.take("label")}
     text, source = row.take("response"), row.take("source")
     task_id, answer_id = row.need_id("task_id"), row.id("response_id")

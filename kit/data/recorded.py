@@ -135,13 +135,18 @@ def _labels_of_item(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     """A level for each rater's score of 1 to 5; another score (-1 is there twice) is unknown."""
     scores = item["human_score"]
     # BiGGen-Bench has one rater, FLASK three.
-    scores = scores if isinstance(scores, list) else [scores]
-    for k, score in enumerate(scores, 1):
+    for k, score in enumerate(scores if isinstance(scores, list) else [scores], 1):
         about: Any = {"status": "unknown", "failure": "abstain"}
         if 1 <= score <= 5:
             about = {"status": "level", "value": (score - 1) / 4}
-        about |= {"judge": f"human:r{k}", "meta": {"score": score}}
-        yield Verdict(task_id=name, response_id="r", criterion_id="c1", **about)
+        yield Verdict(
+            task_id=name,
+            response_id="r",
+            criterion_id="c1",
+            judge=f"human:r{k}",
+            meta={"score": score},
+            **about,
+        )
 
 
 def _parse_reply(body: str, *numbers: float) -> Reply:

@@ -87,8 +87,10 @@ class PromptTrial:
 
     def sentences(self) -> list[str]:
         """The sentences of the prompt, and a line for each setting."""
-        sentences = SENTENCE_END.split(self.prompt.strip())
-        return sentences + [f"{name} = {x}" for name, x in self.settings.items()]
+        return [
+            *SENTENCE_END.split(self.prompt.strip()),
+            *(f"{name} = {x}" for name, x in self.settings.items()),
+        ]
 
 
 class VerdictFlips(list[dict[Hashable, Any]]):

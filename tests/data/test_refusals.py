@@ -72,7 +72,7 @@ FORMS = {  # the same for rows of other forms: the whole row
     "kit kind": ({"record": "grade", "task_id": "t"}, ["grade"]),
     "sign in words": ({"query": "q", "rubric": [{"type": "negative", "text": "x"}]}, ["rubric 1", "'type'"]),
     "other lists": ({"question": "q", "Answer Critical": [{"Ingredient": "i"}]}, ["'Answer Critical'"]),
-    "list of labels": ({**TABLE, "response": "r", "label": [True, False], "rater": "ann"}, ["'k'", "[True, False]"]),
+    "list of labels": ({**TABLE, "response": "r", "label": [True], "rater": ["a"]}, ["[True]", "row for each rater"]),
     "rlvr 01": ({**RLVR, "rubric - 01. criterion": "y"}, ["rubric - 01. criterion"]),
     "truth object": ({"messages": [USER], "ground_truth": '{"rubriks": ["x"]}'}, ["ground_truth", "dict"]),
     "truth list": ({"messages": [USER], "ground_truth": '[{"description": "x"}]'}, ["ground_truth", "list"]),
