@@ -271,20 +271,18 @@ def read_ifeval(row: Row) -> None:
         )
     if "key" in row:
         row["task_id"] = row.pop("key")
-    made = [
-        _criterion_of_instruction(f"i{n}", name, values or {})
-        for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1)
-    ]
+    ids = map("i{}".format, itertools.count(1))
+    made = map(_criterion_of_instruction, ids, names, arguments)
     make_task(row, made, read_question(row))
 
 
 def _criterion_of_instruction(
-    criterion_id: str, name: Any, arguments_by_name: dict[str, Any]
+    criterion_id: str, name: Any, arguments_by_name: dict[str, Any] | None
 ) -> Criterion:
     # A data frame turns whole numbers into 5.0.
     values = {
         k: int(v) if isinstance(v, float) and v.is_integer() else v
-        for k, v in arguments_by_name.items()
+        for k, v in (arguments_by_name or {}).items()
         if v is not None
     }
     meta = {"instruction": name, "kwargs": dict(values)}

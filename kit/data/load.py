@@ -298,7 +298,7 @@ class _Reader:
 
     def _check_unread(self, row: Row) -> None:
         """Note the fields that nothing read; DataError for one that would be missed later."""
-        ids = [name for name in row if ID.fullmatch(name)]
+        ids = list(filter(ID.fullmatch, row))
         if ids:
             raise DataError(
                 f"nothing reads the id {', '.join(map(repr, ids))}",

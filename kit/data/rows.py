@@ -137,7 +137,7 @@ def missing_field(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError
     wanted = list(wanted)
     if ID.fullmatch(wanted[0]):
         # Of two ids none is nearer: a wrong guess would swap them.
-        ids = [name for name in fields if ID.fullmatch(name)]
+        ids = list(filter(ID.fullmatch, fields))
         renames = {name: wanted[0] for name in ids[:1] if len(ids) == 1}
     else:
         renames = near_names(fields, wanted)
@@ -234,7 +234,7 @@ def _misnamed_fields(
     """The error for the fields of a criterion that nothing reads."""
     renames = near_names(unread, FIELD_OF)
     texts = [k for k in unread if k not in renames and isinstance(item[k], str)]
-    ids = [k for k in texts if ID.fullmatch(k)]
+    ids = list(filter(ID.fullmatch, texts))
     if len(ids) == 1:
         renames[ids[0]] = "id"
         texts.remove(ids[0])
