@@ -1,15 +1,18 @@
 """Held-out answers before and after: graded, stored, and compared prompt by prompt."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pandas as pd
 
 from ..checks import AnswerForm, answer_outcome, stated_confidence
@@ -28,17 +31,23 @@ WHEN = ("before", "after")
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Answers to held-out prompts and their grades, in the same order."""
+    """Answers to held-out prompts and their grades, in the same order.
+
+    second : the grades of a second judge, which pays nothing; empty where there is none.
+    """
 
     name: str
     responses: tuple[Response, ...]
     grades: tuple[Grade, ...]
+    second: tuple[Grade, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """True where a verdict is unknown only since the judge was down, or a budget used up: ask it again."""
         return any(
-            v.failure in TRANSIENT_FAILURES for g in self.grades for v in g.verdicts
+            v.failure in TRANSIENT_FAILURES
+            for g in self.grades + self.second
+            for v in g.verdicts
         )
 
     @property
@@ -84,6 +93,23 @@ class Evaluation:
         if values is None:
             return mean(per_cluster(self.rewards, self.clusters))
         return mean(per_cluster(values, self.clusters), bounds=(0.0, 1.0))
+
+    @property
+    def by_second(self) -> Evaluation | None:
+        """The same answers with the grades of the second judge, None where there is none."""
+        return replace(self, grades=self.second) if self.second else None
+
+    @property
+    def excess(self) -> list[float]:
+        """What the judge of the training gives each answer more than the second judge; NaN where one is unknown."""
+        seconds = [g.score for g in self.second]
+        return list(np.array(self.rewards, float) - np.array(seconds, float))
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean reward by each judge, as the log and the tracker name it."""
+        looks = {"heldout_reward": self, "heldout_reward_second": self.by_second}
+        return {name: look.mean().value for name, look in looks.items() if look}
 
     def save(self, path: Path) -> None:
         """Write answers and grades as one JSON file."""
@@ -215,6 +241,18 @@ def comparison(
         metrics[f"calibration_{when}"] = {
             confidence: numbers_of_estimate(error.debiased)
             for confidence, error in calibration(look, tasks).items()
+        }
+    if before.by_second and after.by_second:
+        unpaid = gain(before.by_second, after.by_second)
+        more = gain(before, after, values=(before.excess, after.excess))
+        end = "no disagreement is shown: their difference is"
+        if more.excludes(0):
+            end = "they disagree by"
+        metrics["second"] = {
+            "gain": asdict(unpaid),
+            "difference": asdict(more),
+            "sentence": f"The judge of the training sees a change of {reward}, "
+            f"the second judge {unpaid}; {end} {more}.",
         }
     return metrics
 

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..plots import Card, lines, page
 from ..records import Grade, Response, Run, Task, group
 from ..records.tables import plain, table
 from ..stats import Estimate, format_number
+from ..system import paths
 from .heldout import (
     WHEN,
     AnswerValues,
@@ -35,13 +37,15 @@ from .heldout import (
     read_evaluation,
 )
 
-PAGE, HELDOUT, METRICS, MARK = (
+PAGE, HELDOUT, METRICS, MARK, CURVE = (
     "training.html",
     "heldout.jsonl",
     "metrics.json",
     "settings.json",
+    "curve.json",
 )
 STEPS, ROLLOUTS = "steps.jsonl", "rollouts.jsonl"
+GAIN = "Gain on held-out prompts"
 NOTHING = "nothing is held out, so no gain is measured"
 REWARD_TOLERANCE = 1e-6  # rewards of a group that differ by less are equal
 Row = dict[str, Any]
@@ -52,7 +56,7 @@ class Result:
     """A finished training.
 
     folder : settings.json, heldout.jsonl, metrics.json, judge.json, steps.jsonl, rollouts.jsonl, eval_*.json, adapter/,
-        training.html.
+        training.html, curve.json (a figure).
     metrics : what metrics.json holds. judge_calls and judge_cost (US dollars) are those on the model's answers, in the
         forecast and the evaluations, too; calls without a reply count, those on policies without skill do not.
     before, after : evaluations on the held-out prompts, None where nothing is held out.
@@ -210,6 +214,17 @@ class Result:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    def curve(self) -> pd.DataFrame:
+        """A DataFrame, one row an evaluation: step (of the chain), mean held-out reward by each judge."""
+        parts = self.stages or (self,)
+        starts = accumulate((part.metrics["steps"] for part in parts), initial=0)
+        rows = (
+            {**row, "step": start + row["step"]}
+            for part, start in zip(parts, starts, strict=False)
+            for row in part.metrics.get("curve", ())
+        )
+        return pd.DataFrame(rows)
+
     def plot(self, **options: Any) -> Any:
         """The training reward (SFT and DPO: the loss) over the steps."""
         steps = self.steps().dropna(axis="columns", how="all")
@@ -227,13 +242,18 @@ class Result:
         """What its page and `kit report` show first, by title: a value, an interval where there is one, a caption."""
         m, change, strict = self.metrics, self.gain, self.strict
         out: dict[str, dict[str, Any]] = {
-            "Gain on held-out prompts": {
+            GAIN: {
                 **asdict(change),
                 "caption": change.sentence,
             }
         }
         if self.heldout:
             out["Strict passes"] = asdict(strict) | {"caption": strict.sentence}
+        if second := m.get("second"):
+            out["Gain by the second judge"] = {
+                **second["gain"],
+                "caption": second["sentence"],
+            }
         # the bar that a trained policy has to clear
         cheap = {v: k for k, v in self.trivial.items() if v is not None}
         if cheap:
@@ -244,7 +264,7 @@ class Result:
             }
         out["Minutes"] = {
             "value": m["seconds"] / 60,
-            "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']} "
+            "caption": f"{m['steps']} steps, judge {m['judge']}; {m['judge_calls']} calls of judges "
             f"on the model's answers, {format_cost(m['judge_cost'])}.",
         }
         return out
@@ -253,6 +273,9 @@ class Result:
     def record(self) -> Run:
         """The training as `kit report` lists it: its settings are the parameters, its headlines the metrics."""
         parts = self.stages or (self,)
+        # it stands in the card of this headline
+        curve = {"kind": "figure", "name": GAIN, "file": CURVE}
+        figures = [curve] if (self.folder / CURVE).exists() else []
         return Run(
             id=self.folder.name,
             notebook=f"train {self.metrics['config']}",
@@ -276,7 +299,11 @@ class Result:
             cost=self.metrics["judge_cost"] or 0.0,
             meta={
                 "results": [
-                    {"kind": "sentence", "text": n} for n in self.metrics["notes"]
+                    *(
+                        {"kind": "sentence", "text": n}
+                        for n in self.metrics["notes"]
+                    ),
+                    *figures,
                 ]
             },
         )
@@ -303,6 +330,11 @@ class Result:
             for title, x in self.headlines.items()
         ]
         blocks += [*m["notes"], self.plot()]
+        if len(curve := self.curve()) > 2:
+            # the report shows it, too
+            figure = lines(curve, "step", title="Reward on held-out prompts")
+            paths.write(self.folder / CURVE, figure.to_json())
+            blocks.append(figure)
         if self.stages:
             blocks += ["What each stage brought:", self.table()]
         if m.get("kinds"):

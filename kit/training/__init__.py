@@ -10,7 +10,7 @@ _HOME = {
     "policies": "policy card export merge push_to_hub",
     "fast_cpu": "MergedModel packed_logps",
     "reward": "Reward reward_function",
-    "rows": "pairs estimates of_answers",
+    "rows": "best_answers pairs estimates of_answers",
     "trainers": "grpo_trainer supervised_trainer order",
     "forecasting": "Forecast",
     "run": "train forecast",

@@ -48,6 +48,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ask : a sentence behind every prompt; "form" is the stated form (answer and confidence). system : of every task.
     train_ratio, data_seed : hold out whole prompts at random. holdout_by, holdout : hold out groups, such as tissues.
     judge : the fields of an endpoint are joined over config, profile and caller, as options are.
+    second : a judge that pays nothing; it grades the same held-out answers, so that the two can be compared.
     rows : what SFT or DPO learns from. stages : a chain. profiles : profile -> values that replace these.
     """
 
@@ -61,6 +62,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     holdout_by: str | None = None
     holdout: str | tuple[str, ...] | None = None
     judge: Any = None
+    second: Any = None
     reward: Any = "rubric"
     rows: str | dict[str, Any] | None = None
     out: str | None = None

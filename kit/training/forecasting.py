@@ -120,6 +120,14 @@ def make_forecast(
     trivial = sum(len(trivial_answers(t)) for t in for_trivial(heldout, reward))
     seconds *= (total + evaluations) / len(answers)
     seconds += (reward.seconds - judging) * trivial / len(answers)
+    judged = total + evaluations + trivial
+    cost = (reward.budget.usd_spent - paid) * judged / len(answers)
+    if reward.second:
+        paid = reward.budget.usd_spent
+        # it grades held-out answers only: one group shows what they take
+        reward.second.grade(answers[:size])
+        seconds += reward.second.seconds * evaluations / size
+        cost += (reward.budget.usd_spent - paid) * evaluations / size
     return Forecast(
         size=size,
         reward=look.mean(),
@@ -133,10 +141,7 @@ def make_forecast(
         answers=total,
         others=evaluations + trivial,
         seconds=seconds,
-        cost=None
-        if reward.cost is None
-        else (reward.cost - paid)
-        * ((total + evaluations + trivial) / len(answers)),
+        cost=None if reward.cost is None else cost,
     )
 
 

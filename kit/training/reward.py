@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import time
@@ -26,6 +27,7 @@ class Reward:
 
     name : of the judge. budget : counts its calls and US dollars, without a cap. book : a file that keeps both for a
         run that goes on. patience_s : one wait for a judge that is down.
+    second : a judge that pays nothing. It has a Reward of its own, whose calls count in the same budget.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Reward:
         ledger: Ledger | str | Path | None = None,
         patience_s: float = 0.0,
         book: Path | None = None,
+        second: JudgeSource | None = None,
     ):
         self.by_id = {t.id: t for t in tasks}
         # made once: an endpoint keeps its connections
@@ -51,6 +54,12 @@ class Reward:
                 self.budget.usd_spent,
                 self.budget.unpriced_calls,
             ) = json.loads(book.read_text("utf-8"))
+        self.second: Reward | None = None
+        if second is not None:
+            # one budget for all that the run spends
+            self.second = copy.copy(self)
+            self.second.judge = judge_of(second)
+            self.second.name = str(self.second.judge.name)
 
     @property
     def cost(self) -> float | None:

@@ -26,13 +26,15 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     source : "exact", the answer that a task's exact check accepts (with one of `confidence`, percent, behind it).
         "own", pairs for DPO: the best against the worst of `samples` own answers and the accepted one.
+        "best", for SFT: the best of `n` own answers to a prompt by the training's reward.
         "outcomes", own answers with 99% where right and 1% where wrong; "estimates", with the chance to be right.
     tasks : the first so many training tasks (None: all).
     """
 
-    source: Literal["exact", "own", "outcomes", "estimates"]
+    source: Literal["exact", "own", "best", "outcomes", "estimates"]
     tasks: Count | None = None
     samples: Count = 2
+    n: Count = 8
     confidence: tuple[int, ...] = ()
 
 
@@ -128,6 +130,8 @@ def from_answers(
     """
     if source.source == "own":
         return pairs(answer(tasks[: source.tasks], source.samples, False))
+    if source.source == "best":
+        return best_answers(answer(tasks[: source.tasks], source.n, False))
     # what was shown is known by heart: its confidence would say nothing
     chats = [row["prompt"] for row in demonstrations]
     fresh = [t for t in tasks if messages(t) not in chats][: source.tasks]
@@ -137,6 +141,22 @@ def from_answers(
         demonstration(task, with_confidence(text, 99 if right else 1))
         for task, text, right, _ in outcomes(answer(fresh, 1, False))
     ]
+
+
+def best_answers(answers: Sequence[Sample]) -> list[dict[str, Any]]:
+    """A demonstration of the best whole answer to each task, where it earned more than 0 or than the answers' mean."""
+    rows, tasks = [], {task.id: task for task, _, _ in answers}
+    by_task = group(
+        # a cut answer must not be taught as a whole one
+        (task.id, (bool(r.text.strip()) and not r.truncated, g.score, r.text))
+        for task, r, g in answers
+        if g.score is not None
+    )
+    for i, of in by_task.items():
+        is_whole, score, text = max(of)
+        if is_whole and score > min(0.0, np.mean([row[1] for row in of])):
+            rows.append(demonstration(tasks[i], text))
+    return rows
 
 
 def pairs(answers: Sequence[Sample]) -> list[dict[str, Any]]:

@@ -127,6 +127,7 @@ def forecast(
                 Reward(
                     job.tasks,
                     judge=job.keys.judge,
+                    second=job.keys.second,
                     reward=job.keys.reward,
                     ledger=job.keys.ledger,
                 ),
@@ -187,6 +188,7 @@ def run_stages(job: Job, on_step: OnStep | None) -> Result:
     reward = Reward(
         [*job.tasks, *job.heldout],
         judge=job.keys.judge,
+        second=job.keys.second,
         reward=job.keys.reward,
         ledger=job.keys.ledger or job.out / "ledger.sqlite",
         patience_s=job.stages[0].settings.patience_s,
@@ -352,6 +354,7 @@ class StageRunner:
             # the same tasks may be split in another way
             "heldout": fingerprint(tasks[len(self.job.tasks) :]),
             "judge": self.reward.name,
+            "second": self.reward.second and self.reward.second.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }
         old = json.loads(path.read_text("utf-8")) if path.exists() else {**identity}
@@ -435,7 +438,10 @@ class StageRunner:
         """An evaluation on the way, where the settings want one; after the last step there is one anyway."""
         every, steps = self.settings.eval_every, self.settings.steps
         if self.job.heldout and every and step % every == 0 and step < steps:
-            self.with_whole_weights(self.evaluate, f"step{step}")
+            look = self.with_whole_weights(self.evaluate, f"step{step}")
+            # a column of steps.jsonl and of the tracker
+            for name, value in look.means.items() if look else ():
+                self.trainer._metrics["train"][name].append(value)
 
     def with_whole_weights(
         self, work: Callable[..., T], *arguments: object
@@ -546,6 +552,16 @@ class StageRunner:
             made = rows.from_answers(
                 source, self.training_tasks(), self.demonstrations, self.answer
             )
+            prompts = self.training_tasks()[: source.tasks]
+            logger.warning(
+                "%d rows from own answers to %d prompts", len(made), len(prompts)
+            )
+        if made and ("chosen" in made[0]) != (stage == "dpo"):
+            raise DataError(
+                f"rows from {source!r} cannot teach {stage}",
+                where=f"stage {self.stage.name!r}, rows",
+                fix="source: own for DPO; exact, best, outcomes or estimates for SFT",
+            )
         paths.write(path, json.dumps(made, ensure_ascii=False))
         return made
 
@@ -609,9 +625,10 @@ class StageRunner:
     def evaluate(self, name: str) -> Evaluation:
         """Answers to the held-out prompts and their grades; what is stored is read.
 
-        Where the judge was down, stored answers are graded again.
+        Where a judge was down, stored answers are graded again. A second judge grades the same answers.
         """
         old, s = self.stored_evaluation(name), self.settings
+        second = self.reward.second
         if old and not old.is_open:
             return old
         answers = (
@@ -630,6 +647,7 @@ class StageRunner:
             name=name,
             responses=tuple(answers),
             grades=tuple(self.reward.grade(unsure)),
+            second=tuple(second.grade(unsure)) if second else (),
         )
         new.save(self.out / f"eval_{name}.json")
         return new
@@ -649,6 +667,11 @@ class StageRunner:
         tasks, reward = self.job.heldout, self.reward
         before, after = map(self.evaluate, WHEN)
         metrics = comparison(before, after, tasks)
+        steps = map("step{}".format, range(1, self.settings.steps))
+        looks = map(self.stored_evaluation, [WHEN[0], *steps, WHEN[1]])
+        metrics["curve"] = [
+            {"step": step, **look.means} for step, look in enumerate(looks) if look
+        ]
         # The policies never change, so an LLM judge sees them once: after the last stage.
         if reward.name != "code" and self.stage is not self.job.stages[-1]:
             return metrics

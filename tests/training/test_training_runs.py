@@ -63,6 +63,76 @@ def test_a_run_leaves_its_files_and_its_numbers(tmp_path):
     assert len(rows) == 4 and again.gain == result.gain
 
 
+def test_a_second_judge_pays_nothing_and_is_compared(tmp_path):
+    """Both judges grade the same held-out answers; both curves are in log, page and report, with one sentence."""
+    rows, other = [], Judge(lambda text: "a" in text)
+    options = {**TINY, "eval_every": 2, "eval_samples": 2}
+    some = tasks(check=None, n=14, held=10)
+    plain = training.train(some, options, judge=Judge(), out=tmp_path / "plain")
+    result = training.train(
+        some, options, judge=Judge(), second=other, out=tmp_path / "r", on_step=rows.append
+    )
+    assert farthest(plain.adapter, result.adapter) == 0  # it pays nothing
+    for name in ("before", "step2", "after"):
+        look = json.loads((result.folder / f"eval_{name}.json").read_text())
+        scores = [[g["score"] for g in look[grades]] for grades in ("grades", "second")]
+        assert scores[0] == [len(r["text"]) % 2 == 0 for r in look["responses"]]
+        assert scores[1] == ["a" in r["text"] for r in look["responses"]]
+    # before, on the way, after: 10 prompts x 2 answers each
+    calls = result.metrics["judge_calls"] - plain.metrics["judge_calls"]
+    assert calls == other.calls == 3 * 20
+    curve = result.curve()
+    assert curve["step"].tolist() == [0, 2, 4] and curve.notna().all(axis=None)
+    column = "heldout_reward_second"
+    assert column in rows[1] and column not in rows[0]
+    assert rows[1][column] == curve[column][1]
+    second = result.metrics["second"]
+    assert second["gain"]["value"] == pytest.approx(curve[column][2] - curve[column][0])
+    assert second["difference"]["value"] == pytest.approx(
+        result.gain.value - second["gain"]["value"]
+    )
+    is_open = second["difference"]["low"] <= 0 <= second["difference"]["high"]
+    assert ("no disagreement is shown" in second["sentence"]) == is_open
+    assert second["difference"]["n"] == 10
+    page = kit.runs.report(tmp_path).read_text()
+    for text in ((result.folder / "training.html").read_text(), page):
+        assert "Gain by the second judge" in text and "the second judge" in text
+        assert column in text  # a line of the figure
+
+
+def test_a_resumed_run_keeps_its_second_judge_and_a_chain_has_one(tmp_path):
+    some = tasks(check=None)
+    seconds = [Judge(lambda text: "a" in text) for _ in range(3)]
+    options = {**TINY, "eval_every": 1}
+    whole = training.train(some, options, judge=Judge(), second=seconds[0], out=tmp_path / "w")
+    with pytest.raises(Stop):
+        training.train(
+            some, options, judge=Judge(), second=seconds[1], out=tmp_path / "p", on_step=stop_at(3)
+        )
+    parts = training.train(some, options, judge=Judge(), second=seconds[1], out=tmp_path / "p")
+    assert parts.metrics["second"] == whole.metrics["second"]
+    assert parts.curve().equals(whole.curve()) and seconds[1].calls == seconds[0].calls
+    with pytest.raises(DataError, match="other values of second"):
+        training.train(some, options, judge=Judge(), out=tmp_path / "p")
+    chain = {**TINY, "steps": 1, "stages": [{"stage": "grpo"}, {"stage": "grpo", "name": "more"}]}
+    result = training.train(some, chain, judge=Judge(), second=seconds[2], out=tmp_path / "c")
+    assert result.curve()["step"].tolist() == [0, 1, 1, 2]
+    assert "second judge" in result.metrics["second"]["sentence"]
+    ends = [
+        result.stages[i].metrics["curve"][j]["heldout_reward_second"] for i, j in ((0, 0), (1, 1))
+    ]
+    assert result.metrics["second"]["gain"]["value"] == pytest.approx(ends[1] - ends[0])
+
+
+def test_a_forecast_counts_the_second_judge(tmp_path):
+    values = {**TINY, "eval_every": 1}
+    alone, both = (
+        training.forecast(tasks(check=None), values, judge=Judge(), profile="test", **more)
+        for more in ({}, {"second": Judge()})
+    )
+    assert both.others == alone.others and both.groups == alone.groups
+
+
 def test_the_updates_on_one_batch_count_its_answers_once(tmp_path):
     options = {**TINY, "iterations": 2, "eval_samples": 1}
     result = training.train(tasks(), options, out=tmp_path / "r")
@@ -324,6 +394,50 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
         "dpo",
         "grpo",
     ]
+
+
+def test_sft_learns_from_the_best_of_the_models_own_answers(tmp_path, caplog):
+    options = {**TINY, "stage": "sft", "max_answer_tokens": 200, "max_length": 600, "steps": 2}
+    rows = {"source": "best", "n": 6}
+    # one prompt pays nothing
+    judge = Judge(lambda text: text.count("a") > 1 or None)
+    some = tasks(check=None, n=10, held=2)
+    result = training.train(some, options, rows=rows, judge=judge, out=tmp_path / "r")
+    made = json.loads((result.folder / "rows.json").read_text())
+    texts = {row["prompt"][-1]["content"]: row["completion"][0]["content"] for row in made}
+    assert 0 < len(texts) < 8 and all(text.count("a") > 1 for text in texts.values())
+    assert f"{len(made)} rows from own answers to 8 prompts" in caplog.text
+    with pytest.raises(DataError, match="cannot teach dpo"):
+        training.train(some, options, stage="dpo", rows=rows, judge=judge, out=tmp_path / "d")
+    calls = judge.calls
+    again = training.train(some, options, rows=rows, judge=judge, out=tmp_path / "r")
+    assert judge.calls == calls and again.gain.value == result.gain.value
+
+
+BEST = [
+    # rewards of a task's answers -> the answer that is taught
+    ((0.0, 1.0, 0.5), 1),
+    ((0.4, 0.4), 0),  # equal, and good
+    ((0.0, 0.0), None),
+    ((-1.0, -0.5), 1),  # above the mean
+    ((-0.5, -0.5), None),
+    ((None, None), None),
+    ((None, 0.2), 1),
+    ((0.9, 0.3, "cut"), 1),  # the first answer is cut off
+]
+
+
+@pytest.mark.parametrize(("rewards", "taught"), BEST)
+def test_the_best_answer_is_whole_known_and_better_than_the_others(rewards, taught):
+    task = tasks()[0]
+    first = rewards[-1] == "cut"
+    answers = []
+    for n, reward in enumerate(r for r in rewards if r != "cut"):
+        response = Response(task_id="t0", id=str(n), text=f"a{n}", truncated=first and n == 0)
+        grade = kit.Grade(task_id="t0", response_id=str(n), score=reward)
+        answers.append((task, response, grade))
+    made = [row["completion"][0]["content"] for row in training.best_answers(answers)]
+    assert made == ([] if taught is None else [f"a{taught}"])
 
 
 def test_a_judge_that_costs_sees_policies_without_skill_on_two_prompts(tmp_path):
