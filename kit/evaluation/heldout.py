@@ -102,14 +102,16 @@ class Evaluation:
     @property
     def excess(self) -> list[float]:
         """What the judge of the training gives each answer more than the second judge; NaN where one is unknown."""
-        seconds = [g.score for g in self.second]
+        seconds = list(map(attrgetter("score"), self.second))
         return list(np.array(self.rewards, float) - np.array(seconds, float))
 
     @property
     def means(self) -> dict[str, float]:
         """The mean reward by each judge, as the log and the tracker name it."""
-        looks = {"heldout_reward": self, "heldout_reward_second": self.by_second}
-        return {name: look.mean().value for name, look in looks.items() if look}
+        means = {"heldout_reward": self.mean().value}
+        if self.by_second:
+            means["heldout_reward_second"] = self.by_second.mean().value
+        return means
 
     def save(self, path: Path) -> None:
         """Write answers and grades as one JSON file."""

@@ -3,6 +3,8 @@
 import random
 import re
 from collections.abc import Callable, Sequence
+from operator import itemgetter
+from statistics import fmean
 from typing import Any, Literal
 
 import msgspec
@@ -154,7 +156,7 @@ def best_answers(answers: Sequence[Sample]) -> list[dict[str, Any]]:
     )
     for i, of in by_task.items():
         is_whole, score, text = max(of)
-        if is_whole and score > min(0.0, np.mean([row[1] for row in of])):
+        if is_whole and score > min(0.0, fmean(map(itemgetter(1), of))):
             rows.append(demonstration(tasks[i], text))
     return rows
 

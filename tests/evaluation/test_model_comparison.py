@@ -4,7 +4,8 @@ import pytest
 
 import kit
 from kit import Criterion, DataError, Response, Task
-from kit.data import TaskSet
+from kit.data import TaskSet, load
+from kit.system import paths
 
 
 def task(n, kind=None):
@@ -95,3 +96,20 @@ def test_the_models_of_a_data_set_are_the_sources_of_its_answers():
 def test_a_comparison_has_a_figure():
     figure = kit.plot(kit.compare(TASKS, MODELS))
     assert "good" in figure.to_json()
+
+
+def test_the_table_of_biorlhf_has_a_row_a_kind_and_a_column_a_model():
+    """Three sets of written answers stand in for models; good ones earn more than bad ones, whatever the kind."""
+    facts = load(paths.data("facts.jsonl")).joined(load(paths.data("fact_answers.jsonl")))
+    c = kit.compare(facts, reward="biorlhf_published", progress=False)
+    kinds = c.by_kind().set_index("kind")
+    assert c.models == ["good", "middling", "bad"]
+    assert {"factual", "direction", "uncertainty"} <= set(kinds.index)
+    assert kinds["prompts"].sum() == len(facts.tasks)
+    assert (kinds["good"] > kinds["middling"]).all() and (kinds["middling"] > kinds["bad"]).all()
+    assert (
+        c.differences["middling"].high < 0
+        and c.differences["bad"].high < c.differences["middling"].low
+    )
+    gap = c.rewards_by_prompt["bad"] - c.rewards_by_prompt["good"]
+    assert c.differences["bad"].value == pytest.approx(gap.mean())

@@ -15,7 +15,16 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
-from training_cases import TINY, Judge, Stop, demonstrations, farthest, preferences, stop_at, tasks
+from training_cases import (
+    TINY,
+    Judge,
+    Stop,
+    demonstrations,
+    farthest,
+    preferences,
+    stop_at,
+    tasks,
+)
 
 import kit
 import kit.training as training
@@ -125,12 +134,11 @@ def test_a_resumed_run_keeps_its_second_judge_and_a_chain_has_one(tmp_path):
 
 
 def test_a_forecast_counts_the_second_judge(tmp_path):
-    values = {**TINY, "eval_every": 1}
-    alone, both = (
-        training.forecast(tasks(check=None), values, judge=Judge(), profile="test", **more)
-        for more in ({}, {"second": Judge()})
-    )
-    assert both.others == alone.others and both.groups == alone.groups
+    values, second = {**TINY, "eval_every": 1}, Judge()
+    options = {"judge": Judge(), "second": second, "profile": "test"}
+    ahead = training.forecast(tasks(check=None), values, **options)
+    # one group shows what it takes, and it sees no answer that the model does not give anyway
+    assert second.calls == TINY["group_size"] and "held-out ones" in str(ahead)
 
 
 def test_the_updates_on_one_batch_count_its_answers_once(tmp_path):
@@ -410,14 +418,14 @@ def test_sft_learns_from_the_best_of_the_models_own_answers(tmp_path, caplog):
     with pytest.raises(DataError, match="cannot teach dpo"):
         training.train(some, options, stage="dpo", rows=rows, judge=judge, out=tmp_path / "d")
     calls = judge.calls
-    again = training.train(some, options, rows=rows, judge=judge, out=tmp_path / "r")
-    assert judge.calls == calls and again.gain.value == result.gain.value
+    training.train(some, options, rows=rows, judge=judge, out=tmp_path / "r")
+    assert judge.calls == calls
 
 
 BEST = [
     # rewards of a task's answers -> the answer that is taught
     ((0.0, 1.0, 0.5), 1),
-    ((0.4, 0.4), 0),  # equal, and good
+    ((0.4, 0.4), 1),  # equal, and good
     ((0.0, 0.0), None),
     ((-1.0, -0.5), 1),  # above the mean
     ((-0.5, -0.5), None),
@@ -434,7 +442,9 @@ def test_the_best_answer_is_whole_known_and_better_than_the_others(rewards, taug
     answers = []
     for n, reward in enumerate(r for r in rewards if r != "cut"):
         response = Response(task_id="t0", id=str(n), text=f"a{n}", truncated=first and n == 0)
-        grade = kit.Grade(task_id="t0", response_id=str(n), score=reward)
+        grade = kit.Grade(
+            task_id="t0", response_id=str(n), score=reward, score_low=0.0, score_high=1.0
+        )
         answers.append((task, response, grade))
     made = [row["completion"][0]["content"] for row in training.best_answers(answers)]
     assert made == ([] if taught is None else [f"a{taught}"])
