@@ -43,6 +43,7 @@ def application() -> App:
         # Other formats would read the brackets of an example as markup.
         help_format="plaintext",
         default_parameter=Parameter(negative="", show_default=_default_of_help),
+        suppress_keyboard_interrupt=False,
     )
     for place, (heading, commands) in enumerate(STEPS.items()):
         group = Group(heading, sort_key=place)
@@ -50,7 +51,9 @@ def application() -> App:
             app.command(function, group=group, sort_key=number)
     app.register_install_completion_command()
 
-    # What all commands share.
+    # `main` says what Ctrl-C means.
+    app.meta.suppress_keyboard_interrupt = False
+
     @app.meta.default
     def run(
         *words: Words, as_json: Annotated[bool, Parameter(name="--json")] = False
