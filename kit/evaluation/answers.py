@@ -15,7 +15,7 @@ import msgspec
 from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
 from ..judging import Budget, Ledger, LLMJudge, Usage, judge_of, open_ledger
-from ..judging.factory import KINDS, split_spec
+from ..judging.judge import KINDS, split_spec
 from ..judging.ledger import short_hash
 from ..judging.loop import every, wait
 from ..judging.runner import Runner

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..checks import AnswerForm, answer_outcome, stated_confidence
 from ..errors import DataError
-from ..judging.runner import TRANSIENT_FAILURES
+from ..judging.ledger import TRANSIENT_FAILURES
 from ..records import Grade, Response, Task, by_criterion, leaves
 from ..rewards import PASS_THRESHOLD, CriteriaTree
 from ..stats import Estimate, difference, mean, per_cluster

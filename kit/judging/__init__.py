@@ -3,7 +3,7 @@
 A judge says what to ask and how to read it (`Judge.plan`); it does no I/O. The way of a
 question: `kit.judge` -> `Runner.run` -> `answer` (ledger, lease) -> `ask` -> the judge's `plan`
 -> `send` (slots, budget) -> `Server.post` (HTTP) -> back into the plan, which reads the reply
-(`parse.py`) -> `ask` puts the verdicts into the ledger before anybody sees them.
+(`read_reply`) -> `ask` puts the verdicts into the ledger before anybody sees them.
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.
@@ -11,9 +11,8 @@ settings of the judge, task, answer, criterion, and the criteria beside it.
 stored verdict on the same task, answer and criterion with the parts that differ.
 """
 
-from .factory import JudgeSource, judge_of
-from .judge import Judge
-from .ledger import Ledger, default_ledger, open_ledger
+from .judge import Judge, JudgeSource, judge_of
+from .ledger import Ledger, open_ledger
 from .llm import LLMJudge
 from .loop import wait
 from .prices import Budget, Usage, format_cost
@@ -36,7 +35,6 @@ __all__ = [
     "ajudge",
     "ajudge_pairs",
     "complete",
-    "default_ledger",
     "estimate",
     "format_cost",
     "judge",

@@ -13,7 +13,8 @@ import socket
 import ssl
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -37,8 +38,6 @@ PARAMETER = re.compile(
 )
 FEWER_LOGPROBS = 5  # several servers allow no more
 BUSY = (408, 409, 429)  # the client repeats these
-# The whole endpoint is at fault, not one answer.
-OUTAGE = (401, 402, 403, 404, 407, *BUSY)
 # No repetition mends these.
 HOPELESS = {
     401: "check the key in the environment variable {key_env}",
@@ -72,36 +71,32 @@ CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 MAX_TIMEOUTS = 5  # that a call may take with its repetitions
 # Reading the system's certificates takes 50 ms, and each run has a client of its own.
 _certificates = functools.cache(ssl.create_default_context)
-ESCAPE = re.compile(r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))")
+# The variable with the key of a server that is not OpenAI's; it may be absent.
+OWN_KEY = "KIT_JUDGE_KEY"
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
 
+@dataclass(kw_only=True, unsafe_hash=True)
 class Server:
-    """An OpenAI-compatible server.
+    """An OpenAI-compatible server. Equal ones share their connections and slots.
 
     base_url : None is OpenAI's. key_env : the variable with its key. timeout : seconds without
-    a byte. tries : repetitions of a call. price : US dollars per million tokens, [input, output],
-    None where it is not known. keep_alive_s : how long an idle connection is kept.
+    a byte. tries : repetitions of a call. keep_alive_s : how long an idle connection is kept.
+    price : US dollars per million tokens, [input, output], None where it is not known.
     refused : how often a parameter was refused, by its name. slots : calls in flight.
     """
 
-    def __init__(
-        self,
-        base_url: str | None,
-        *,
-        key_env: str | None = None,
-        timeout: float = 120.0,
-        tries: int = 10,
-        concurrency: int = 64,
-        price: tuple[float, float] | None = None,
-        keep_alive_s: float = 5.0,
-    ):
-        self.base_url, self.key_env, self.timeout = base_url, key_env, timeout
-        self.tries, self.concurrency, self.price = tries, concurrency, price
-        self.keep_alive_s = keep_alive_s
-        self.refused: dict[str, int] = {}
-        # The loop and the key of the connections.
-        self.place: tuple[asyncio.AbstractEventLoop, str] | None = None
+    base_url: str | None
+    # OpenAI's key is never sent to another server.
+    key_env: str
+    timeout: float
+    tries: int
+    concurrency: int
+    keep_alive_s: float
+    price: Sequence[float] | None = field(compare=False)
+    refused: dict[str, int] = field(default_factory=dict, compare=False)
+    # The loop and the key of the connections.
+    place: Any = field(default=None, compare=False)
 
     def connect(self) -> None:
         """Open connections, at the first use on a loop. They live as long as the judge."""
@@ -134,33 +129,18 @@ class Server:
         weakref.finalize(self, _close_soon, self.http, place[0])
 
     @property
-    def settings(self) -> tuple[Any, ...]:
-        """What a connection depends on: equal servers share their connections and slots."""
-        return (
-            self.base_url, self.key_env, self.timeout, self.tries, self.concurrency,
-            self.keep_alive_s,
-        )  # fmt: skip
-
-    @property
     def address(self) -> str | None:
         """The base URL; None is OpenAI's."""
         return self.base_url
 
     @property
-    def key_name(self) -> str:
-        """The environment variable with the key. OpenAI's key is never sent to another server."""
-        return self.key_env or (
-            "KIT_JUDGE_KEY" if self.base_url else "OPENAI_API_KEY"
-        )
-
-    @property
     def key(self) -> str:
         """The key from the environment."""
-        value = os.environ.get(self.key_name, "").strip()
-        if not value and self.key_name != "KIT_JUDGE_KEY":
+        value = os.environ.get(self.key_env, "").strip()
+        if not value and self.key_env != OWN_KEY:
             raise MissingError(
                 "there is no key for the judge",
-                where=f"environment variable {self.key_name}",
+                where=f"environment variable {self.key_env}",
                 fix="set the variable, or give base_url for a server of your own",
             )
         return value
@@ -175,7 +155,9 @@ class Server:
         for _ in range(4):
             if self.key in plain:
                 text = plain = plain.replace(self.key, "[key]")
-            plain = ESCAPE.sub(_unescape_match, plain)
+            plain = re.sub(
+                r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))", _unescape_match, plain
+            )
         return text
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -269,7 +251,7 @@ class Server:
             raise JudgeDownError(
                 f"the judge does not answer: {what}",
                 where=self.address or "https://api.openai.com/v1",
-                fix=fix.format(key_env=self.key_name),
+                fix=fix.format(key_env=self.key_env),
             ) from None
 
     def _error_sentence(self, e: Any) -> str:
@@ -277,16 +259,14 @@ class Server:
         status = getattr(e, "status_code", None)
         if not status:
             return type(e).__name__
-        text = self.clean(_error_message(error_fields(e.body))).strip()
+        text = self.clean(str(error_fields(e.body)["message"] or "")).strip()
         return f"HTTP {status}: {text:.250}".removesuffix(": ")
 
     def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
         """What an HTTP error says of the answer: nothing (an outage), a refusal, or unknown."""
         # A fault of the connection has no status and no body.
-        error, status = (
-            error_fields(getattr(e, "body", None)),
-            getattr(e, "status_code", 0),
-        )
+        error = error_fields(getattr(e, "body", None))
+        status = getattr(e, "status_code", 0)
         reply = Reply(failure="error", reason=self._error_sentence(e))
         inner = _as_mapping(error.get("innererror"))
         codes = (error.get("code"), error.get("type"), inner.get("code"))
@@ -294,7 +274,8 @@ class Server:
             code in FILTERED for code in codes
         ):
             reply.failure = "refusal"
-        elif status in OUTAGE or status >= 500 or status < 400:
+        # The whole endpoint is at fault, not one answer.
+        elif status in (401, 402, 403, 404, 407, *BUSY) or not 400 <= status < 500:
             reply.failure = "transport"
         else:
             # The model wrote something else than the schema wants: a reply out of form.
@@ -324,36 +305,32 @@ class Server:
             _as_mapping(choice.get("message")),
             choice.get("finish_reason"),
         )
-        reply = self._read_paid(data, message, request)
-        reply.is_cut, reply.logprobs = end in CUT_REASONS, choice.get("logprobs")
-        if message.get("refusal") or end == "content_filter":
-            reply.failure = "refusal"
-            reply.reason = "the model or its provider refused"
-        elif reason := _explain_unfinished(message, end, len(choices)):
-            reply.failure, reply.reason = "parse", self.clean(reason)
-        return reply
-
-    def _read_paid(
-        self, data: Mapping[str, Any], message: Mapping[str, Any], request: Request
-    ) -> Reply:
-        """The text of a reply and what it took."""
         content, usage = message.get("content"), _as_mapping(data.get("usage"))
         text = self.clean(content) if isinstance(content, str) else ""
+        thought = message.get("reasoning_content") or message.get("reasoning")
         tokens_in = _token_count(
             usage.get("prompt_tokens")
         ) or estimate_chat_tokens(request.messages)
         tokens_out = _token_count(
             usage.get("completion_tokens")
         ) or estimate_tokens(text)
-        return Reply(
+        reply = Reply(
             text=text,
             is_completion=True,
+            is_cut=end in CUT_REASONS,
+            logprobs=choice.get("logprobs"),
             model=self.clean(ascii(data.get("model"))[1:-1])[:100],
-            thought=self.clean(_thought_text(message)),
+            thought=self.clean(thought) if isinstance(thought, str) else "",
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             cost=dollars(request.server.price, tokens_in, tokens_out),
         )
+        if message.get("refusal") or end == "content_filter":
+            reply.failure = "refusal"
+            reply.reason = "the model or its provider refused"
+        elif reason := _explain_unfinished(message, end, len(choices), thought):
+            reply.failure, reply.reason = "parse", self.clean(reason)
+        return reply
 
 
 def _unescape_match(match: re.Match[str]) -> str:
@@ -373,7 +350,7 @@ def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
 
 
 def _explain_unfinished(
-    message: Mapping[str, Any], end: Any, n_choices: int
+    message: Mapping[str, Any], end: Any, n_choices: int, thought: Any
 ) -> str:
     """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
     content, role = message.get("content"), message.get("role")
@@ -383,7 +360,7 @@ def _explain_unfinished(
         (end in CUT_REASONS, "the reply was cut for its length: raise max_tokens"),
         (message.get("tool_calls"), "the model called a tool in place of a text"),
         (
-            _thought_text(message) and not content,
+            isinstance(thought, str) and not content,
             "only a thought came, and no text: raise max_tokens",
         ),
         (
@@ -402,12 +379,6 @@ def _explain_unfinished(
     return next((words for is_so, words in faults if is_so), "")
 
 
-def _thought_text(message: Mapping[str, Any]) -> str:
-    """What the model thought, where the server sends it beside the text."""
-    thought = message.get("reasoning_content") or message.get("reasoning")
-    return thought if isinstance(thought, str) else ""
-
-
 def refused_parameter(body: Any) -> str:
     """The parameter that an error refuses, by its whole name; "" for another error.
 
@@ -417,22 +388,16 @@ def refused_parameter(body: Any) -> str:
     'seed'
     """
     error = error_fields(body)
-    param = re.match(r"\w+", str(error.get("param") or ""))
-    if param and param[0] in OPTIONAL:
-        return param[0]
-    location = error.get("loc")
-    if isinstance(location, list):
-        return next((str(name) for name in location if name in OPTIONAL), "")
-    message = _error_message(error)
+    # A name with what it belongs to: "response_format.json_schema", ["body", "seed"].
+    places = re.findall(r"\w+", f"{error.get('param')} {error.get('loc')}")
+    for name in filter(OPTIONAL.__contains__, places):
+        return str(name)
+    message = str(error.get("message") or "")
     match = PARAMETER.search(message)
     # An error that repeats the whole request names every parameter, and refuses none.
     if not match or re.search(r"[\"']messages[\"']\s*:", message):
         return ""
     return match["name"] or match["bare"]
-
-
-def _error_message(error: Mapping[str, Any]) -> str:
-    return str(error.get("message") or error.get("msg") or "")
 
 
 def error_fields(body: Any) -> Mapping[str, Any]:
@@ -441,15 +406,15 @@ def error_fields(body: Any) -> Mapping[str, Any]:
     >>> error_fields([{"error": {"code": 400, "message": "no"}}])
     {'code': 400, 'message': 'no'}
     """
-    if isinstance(body, list):
-        return error_fields(body[0]) if body else {}
+    if isinstance(body, list) and body:
+        return error_fields(body[0])
     if isinstance(body, str):
         return {"message": body}
     fields = _as_mapping(body)
     for name in ("error", "detail"):
         if fields.get(name):
             return error_fields(fields[name])
-    return fields
+    return {"message": fields.get("msg"), **fields}
 
 
 async def _read_limited(response: Any) -> None:

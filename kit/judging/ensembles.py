@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
 from ..records import Response, Verdict
-from .factory import judge_of, split_spec
-from .judge import Judge
+from .judge import Judge, judge_of, split_spec
 from .ledger import COSTS, short_hash
 from .llm import LLMJudge
 from .question import Plan, Question, Reading, Step, unknown
@@ -137,8 +136,6 @@ def votes(subject: Any = None, *, n: int = 5, **options: Any) -> Panel:
     # Equal keys would make one stored sample serve for all.
     for i, judge in enumerate(judges):
         judge.identity["sample"] = i
-        # One server: its slots are shared.
-        cast(LLMJudge, judge).server = cast(LLMJudge, judges[0]).server
     return Panel(judges, **{"name": f"{judges[0].name} x{n}", **options})
 
 

@@ -9,19 +9,35 @@ budget, the connections and the repetitions. So a judge is tested without a serv
         plan.send(Reply(text="yes"))
     except StopIteration as end:
         readings = end.value
+
+One vocabulary of names and mappings for notebooks, configs and commands:
+
+"code"             checks only; criteria without a check stay unknown
+"replay:NAME"      a ledger or JSONL file, "small" (the recorded local judge), "gpt-4o/bare"
+"local", "small"   a 135M and a 1.5B model, served on this machine, with P(met)
+"server:FILE"      any GGUF file, served on this machine
+"endpoint:MODEL"   an OpenAI-compatible server
+{"endpoint": MODEL, "base_url": URL, "prompt": "prompt.txt", "how": "one", ...}
+{"panel": [JUDGE, JUDGE, JUDGE], "rule": "majority"}
+{"votes": JUDGE, "n": 5}, {"escalate": [CHEAP, STRONG], "low": 0.2, "high": 0.8}
+{"cutoff": JUDGE, "at": 0.4}: met where P(met) is at least 0.4
+{"group": JUDGE}   all answers to a task in one call
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+import inspect
+import pkgutil
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ..errors import DataError
 from ..records import Criterion, Response, Task
+from ..system.settings import nearest
 from .ledger import hash_answer, short_hash, subject_keys
 from .prompt import criterion_texts
-from .question import Plan, Question, Reading, Step, unknown
+from .question import Place, Plan, Question, Reading, Step, unknown
 
 
 class Judge:
@@ -82,19 +98,18 @@ class Judge:
             rubric,
         ]
 
-    def keys(self, question: Question) -> list[str]:
-        """A ledger key for each place; none for a judge without identity."""
+    def keys(self, question: Question) -> dict[Place, str]:
+        """A ledger key by the ids of answer and criterion; none for a judge without identity."""
+        keys: dict[Place, str] = {}
         if self.identity is None:
-            return []
-        keys: list[str] = []
+            return keys
         first = short_hash(self.identity)
         criteria = list(question.criteria.values())
         for name, answer in question.answers.items():
             last = short_hash(self.context(question, name))
-            keys += [
-                f"{first}-{middle}-{last}"
-                for middle in subject_keys(question.task, answer, criteria)
-            ]
+            middles = subject_keys(question.task, answer, criteria)
+            for c, middle in zip(criteria, middles, strict=True):
+                keys[answer.id, c.id] = f"{first}-{middle}-{last}"
         return keys
 
     def completion(
@@ -106,3 +121,91 @@ class Judge:
             where="complete",
             fix="use an endpoint or a server",
         )
+
+
+# kind -> the module that makes it, and its name there; imported at its first use
+KINDS = {
+    "code": "judge:Judge", "replay": "replay:replay", "local": "local:local",
+    "small": "local:small", "server": "local:ServedJudge", "endpoint": "llm:LLMJudge",
+    "panel": "ensembles:Panel", "votes": "ensembles:votes", "escalate": "ensembles:Escalate",
+    "group": "ensembles:GroupJudge", "cutoff": "ensembles:Cutoff",
+}  # fmt: skip
+# A judge as users write it: itself, a name, or a mapping with options.
+JudgeSource = Judge | str | Mapping[str, Any]
+
+
+def judge_of(value: JudgeSource, *, where: str = "judge") -> Judge:
+    """A judge from its name, its mapping, or itself. DataError lists what is valid.
+
+    >>> judge_of("code").name
+    'code'
+    >>> url = "http://127.0.0.1:8000/v1"
+    >>> judge_of({"endpoint": "my-model", "base_url": url}).concurrency
+    2
+    >>> judge_of("endpiont:gpt")
+    Traceback (most recent call last):
+    ...
+    kit.errors.DataError: there is no judge 'endpiont'
+      where: judge
+      to do: did you mean 'endpoint'?
+    """
+    if isinstance(value, Judge):
+        return value
+    kind, subject, options = split_spec(value, where=where)
+    return make_judge(
+        pkgutil.resolve_name(f"{__package__}.{KINDS[kind]}"),
+        subject,
+        options,
+        where=f"{where} {kind}",
+    )
+
+
+def make_judge(
+    make: Callable[..., Judge],
+    subject: Any,
+    options: Mapping[str, Any],
+    *,
+    where: str,
+) -> Judge:
+    """What a maker of judges returns; DataError for an option that it does not have."""
+    signature = inspect.signature(make)
+    names: list[Any] = []
+    if subject is not None:
+        names.append(subject)
+    # A wrong option is the user's slip; a TypeError from inside a judge is not.
+    try:
+        signature.bind(*names, **options)
+    except TypeError as e:
+        raise DataError(
+            f"{e}",
+            where=where,
+            fix=f"this kind takes: {', '.join(signature.parameters)}",
+        ) from None
+    return make(*names, **options)
+
+
+def split_spec(
+    value: Any, *, where: str = "judge"
+) -> tuple[str, Any, dict[str, Any]]:
+    """Kind, subject and options of a judge's name or mapping.
+
+    >>> split_spec({"endpoint": "m", "how": "one"})
+    ('endpoint', 'm', {'how': 'one'})
+    """
+    if isinstance(value, Mapping):
+        kinds = [name for name in value if name in KINDS]
+        # {"endpoint": M, "group": ...} is not a judge: one kind each.
+        if len(kinds) != 1:
+            raise DataError(
+                f"a judge's mapping names one kind, not {kinds or list(value)}",
+                where=where,
+                fix=f"one of {', '.join(KINDS)}",
+            )
+        options = {str(k): v for k, v in value.items()}
+        return kinds[0], options.pop(kinds[0]), options
+    kind, _, subject = str(value).partition(":")
+    if not isinstance(value, str) or kind not in KINDS:
+        raise DataError(
+            f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS)
+        )
+    return kind, subject or None, {}

@@ -44,6 +44,8 @@ SUBJECT = slice(
     HASH_LENGTH + 1, 4 * HASH_LENGTH + 3
 )  # the three parts in the middle
 COSTS = ("tokens_in", "tokens_out", "cost")  # what a call takes
+# Never stored: they say nothing of the answer.
+TRANSIENT_FAILURES = ("transport", "budget", "error")
 VERSION = 2
 CALL = (
     "call", "judge", "model", "created", "tokens_in", "tokens_out", "cost", "settings",
@@ -109,21 +111,19 @@ def subject_keys(
     return [f"{subject}-{short_hash(criterion_texts(c))}" for c in criteria]
 
 
-def default_ledger() -> Path:
-    """The file that all commands and `kit.judge` share: KIT_LEDGER, else in the kit's cache."""
-    return Path(os.environ.get("KIT_LEDGER") or paths.home() / "ledger.db")
-
-
 def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
-    """A Ledger as it is, or by its path. None : the default file; False : in memory."""
+    """A Ledger as it is, or by its path. False : in memory.
+
+    None : the file that all commands and `kit.judge` share: KIT_LEDGER, else in the kit's cache.
+    """
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is None or ledger is True:
-        return Ledger(default_ledger())
+        ledger = os.environ.get("KIT_LEDGER") or paths.home() / "ledger.db"
     return Ledger(ledger or None)
 
 
-class Ledger(contextlib.AbstractContextManager["Ledger"]):
+class Ledger(contextlib.ExitStack):
     """A ledger file, made when there is none (a new folder gets mode 0700).
 
     path : None keeps it in memory. DataError for a broken file.
@@ -148,9 +148,8 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
                 self.path, timeout=60, isolation_level=None, check_same_thread=False
             )
             self._prepare_tables()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__()
+        self.callback(self._db.close)
 
     def _prepare_tables(self) -> None:
         self._db.row_factory = sqlite3.Row
@@ -214,23 +213,30 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         return {key: _decode(row) for key, row in rows}
 
     def put(
-        self, verdicts: Iterable[Verdict], call: Mapping[str, Any] = {}
+        self, verdicts: Iterable[Verdict], call: Mapping[str, Any] | None = None
     ) -> None:
         """Store a call and its verdicts in one transaction.
 
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
+        Verdicts without a key, and those that were lost on the way, are left out.
         """
-        now, number = time.time(), call.get("call")
-        rows = []
-        for v in verdicts:
-            if v.key:
-                row = msgspec.json.encode(v)
-                fields = (v.key[SUBJECT], v.is_known, v.judge, now, row, number)
-                rows.append((v.key, *fields))
-        self._write_rows(
-            (INSERT, rows),
-            (INSERT_CALL, [{**dict.fromkeys(CALL), **call}] if call else []),
-        )
+        now, number = time.time(), (call or {}).get("call")
+        rows = [
+            (
+                v.key,
+                v.key[SUBJECT],
+                v.is_known,
+                v.judge,
+                now,
+                msgspec.json.encode(v),
+                number,
+            )
+            for v in verdicts
+            if v.key and v.failure not in TRANSIENT_FAILURES
+        ]
+        calls = [{**dict.fromkeys(CALL), **call}] if call else []
+        if rows or calls:
+            self._write_rows((INSERT, rows), (INSERT_CALL, calls))
 
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""
@@ -306,7 +312,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         pairs, rows = read_recording(path)
         verdicts, calls = group(pairs), {row["call"]: row for row in rows}
         for number in {**verdicts, **calls}:
-            self.put(verdicts.get(number, []), calls.get(number, {}))
+            self.put(verdicts.get(number, []), calls.get(number))
         return len(pairs)
 
     # -- leases: two askers with the same question at the same moment -----------
@@ -327,11 +333,6 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         """End the leases of an asker."""
         rows = [(key, owner) for key in keys]
         self._write_rows(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._db.close()
 
 
 def _is_running(owner: str) -> bool:

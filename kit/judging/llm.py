@@ -8,14 +8,15 @@ import msgspec
 from ..errors import DataError, JudgeDownError
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
-from .client import LOCAL, MAX_TIMEOUTS, Server
+from .client import LOCAL, MAX_TIMEOUTS, OWN_KEY, Server
 from .judge import Judge
-from .parse import read_one_word, read_reply
 from .prices import catalog, model_entry, reasons_first
 from .prompt import (
     SINGLE_ANSWER,
     VERSION,
     new_nonce,
+    read_one_word,
+    read_reply,
     reply_schema,
     system_message,
     user_message,
@@ -89,7 +90,20 @@ class LLMJudge(Judge):
         self.model, self.options, self.name = model, o, o.name or model
         self.system = system_message(o.prompt, o.system, "system")
         self.gives_p = o.how == "word"
-        self.server = _describe_server(model, o)
+        is_local = bool(LOCAL.match(o.base_url or ""))
+        self.server = Server(
+            base_url=o.base_url,
+            key_env=o.key_env or (OWN_KEY if o.base_url else "OPENAI_API_KEY"),
+            timeout=o.timeout or (600.0 if is_local else 120.0),
+            tries=o.tries,
+            # Local servers queue what they cannot do at once, and never send 429.
+            concurrency=o.concurrency or (2 if is_local else 64),
+            price=o.price
+            or ((0.0, 0.0) if is_local else model_entry(model).get("price")),
+            # One word carries no nonce, so a late reply on a kept connection could pass
+            # for the reply to the next question.
+            keep_alive_s=0.0 if o.how == "word" else 5.0,
+        )
         self.concurrency = self.server.concurrency
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * MAX_TIMEOUTS * self.server.timeout
@@ -149,9 +163,10 @@ class LLMJudge(Judge):
 
     def split(self, question: Question) -> list[Question]:
         """One question a call."""
-        sizes = {"all": len(question.criteria) or 1, "one": 1, "word": 1}
-        how = self.options.how
-        return question.split(how if isinstance(how, int) else sizes[how])
+        size = self.options.how
+        if not isinstance(size, int):
+            size = len(question.criteria) if size == "all" else 1
+        return question.split(size)
 
     def plan(self, question: Question) -> Plan:
         """One call."""
@@ -204,21 +219,3 @@ class LLMJudge(Judge):
                 fix="try again",
             )
         return str(reply.text)
-
-
-def _describe_server(model: str, o: Options) -> Server:
-    """The server of a model, with defaults for one on this machine or elsewhere."""
-    is_local = bool(LOCAL.match(o.base_url or ""))
-    return Server(
-        o.base_url,
-        key_env=o.key_env,
-        timeout=o.timeout or (600.0 if is_local else 120.0),
-        tries=o.tries,
-        # Local servers queue what they cannot do at once, and never send 429.
-        concurrency=o.concurrency or (2 if is_local else 64),
-        price=o.price
-        or ((0.0, 0.0) if is_local else model_entry(model).get("price")),
-        # One word carries no nonce, so a late reply on a kept connection could pass
-        # for the reply to the next question.
-        keep_alive_s=0.0 if o.how == "word" else 5.0,
-    )

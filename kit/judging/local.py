@@ -17,6 +17,7 @@ import functools
 import hashlib
 import os
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,6 @@ from ..errors import JudgeDownError, MissingError
 from .client import Server
 from .llm import LLMJudge
 from .prompt import prompt_wording
-
-TAIL_LENGTH = (
-    1 << 20
-)  # bytes at the end of the file that tell one model from another
 
 
 @functools.cache
@@ -70,17 +67,14 @@ def _start_server(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
     return server, key
 
 
+@dataclass(kw_only=True, unsafe_hash=True)
 class LocalServer(Server):
-    """The server of a GGUF file, on 127.0.0.1 with a random key. It starts at its first use."""
+    """The server of a GGUF file, on 127.0.0.1 with a random key. It starts at its first use.
 
-    def __init__(self, model: tuple[Path, int, int], **options: Any):
-        super().__init__("http://127.0.0.1", **options)
-        self.model = model
+    model : the file, requests at once, tokens of one request.
+    """
 
-    @property
-    def settings(self) -> tuple[Any, ...]:
-        """Judges of one file share a server."""
-        return (*super().settings, *self.model)
+    model: tuple[Path, int, int]
 
     @property
     def address(self) -> str:
@@ -123,12 +117,7 @@ class ServedJudge(LLMJudge):
         file = Path(path).expanduser().absolute()
         super().__init__(file.stem, base_url="http://127.0.0.1", **options)
         self.server = LocalServer(
-            (file, n_parallel, n_ctx),
-            timeout=self.server.timeout,
-            tries=self.server.tries,
-            concurrency=self.server.concurrency,
-            price=self.server.price,
-            keep_alive_s=self.server.keep_alive_s,
+            **vars(self.server), model=(file, n_parallel, n_ctx)
         )
         # The port is another one each time; the verdicts must be found again.
         self.identity["base_url"] = describe_file(file)
@@ -141,7 +130,7 @@ def describe_file(file: Path) -> str:
     # A digest of gigabytes takes seconds; the last weights tell models apart.
     size = file.stat().st_size
     with file.open("rb") as f:
-        f.seek(max(0, size - TAIL_LENGTH))
+        f.seek(max(0, size - (1 << 20)))
         digest = hashlib.sha256(f.read()).hexdigest()
     return f"{file.name} {size} {digest[:16]}"
 

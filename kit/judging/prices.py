@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from ..errors import BudgetError, DataError
-from .parse import is_number
-from .question import Reply, Request
+from .prompt import is_number
 
 
 @functools.cache
@@ -98,29 +97,6 @@ def dollars(
     return (tokens_in * price[0] + tokens_out * price[1]) / 1e6
 
 
-def most_dollars(request: Request) -> float | None:
-    """The most that a call can cost, None without a price."""
-    # A token is at least one byte; a message has some more around it.
-    sizes = [len(m["content"].encode(errors="replace")) for m in request.messages]
-    return dollars(
-        request.server.price, sum(sizes) + 16 * len(sizes), request.max_tokens
-    )
-
-
-def estimate_reply(request: Request) -> Reply:
-    """An unknown reply with the tokens and the cost that are to be expected."""
-    tokens_in = estimate_chat_tokens(request.messages)
-    # A reply takes about a third of the room that it has.
-    tokens_out = max(1, request.max_tokens // 3)
-    return Reply(
-        failure="budget",
-        reason="an estimate sends nothing",
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        cost=dollars(request.server.price, tokens_in, tokens_out),
-    )
-
-
 class Usage(msgspec.Struct, kw_only=True, frozen=True):
     """What a run took, or (from `estimate`) will take about.
 
@@ -194,8 +170,7 @@ class Budget:
     reserved: list[float] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("calls", "usd"):
-            cap = getattr(self, name)
+        for name, cap in (("calls", self.calls), ("usd", self.usd)):
             if cap is not None and not (is_number(cap) and cap >= 0):
                 raise DataError(
                     f"{name} is {cap!r}",
@@ -236,9 +211,7 @@ class Budget:
         self.unpriced_calls += cost is None
 
     def _fits_under_caps(self, most: float) -> bool:
-        if self.calls is not None and self.calls_made >= self.calls:
-            return False
-        return (
-            self.usd is None
-            or self.usd_spent + sum(self.reserved) + most <= self.usd
+        calls, usd = self.calls, self.usd
+        return (calls is None or self.calls_made < calls) and (
+            usd is None or self.usd_spent + sum(self.reserved) + most <= usd
         )

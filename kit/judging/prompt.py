@@ -1,21 +1,34 @@
-"""What a judge call says: its messages, and the schema of its reply. The wording is in `prompts/`.
+"""What a judge call says, and how its reply is read. The wording is in `prompts/`.
 
 Judged text is hostile. It stands between marks that depend on the text and on a secret of this
 process, so that no answer can close them. Chat markup and invisible characters in it are made
 harmless. The parts that calls share come first, so that a provider's prefix cache is used.
+
+A reply becomes one reading per criterion, or unknown with the cause:
+
+    {"call": "4821", "c1": {"reason": "...", "verdict": "met"}, "c2": {...}}
+
+Verdicts are recognised by their ids. One closed <think> block in front and one code fence
+around the whole object are taken off. Anything else that was not requested makes the whole
+reply unknown ("parse"). Nothing is repaired, because a repaired reply can turn into the
+opposite verdict.
 """
 
+import contextlib
 import functools
 import hmac
 import json
+import math
 import re
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from ..data.files import parse_json
+from ..errors import DataError
 from ..records import Criterion, strip_thinking
-from .question import Question
+from .question import Question, Reading, Reply, unknown
 
 CANNOT_TELL = "cannot_tell"
 SINGLE_ANSWER = ("",)  # the ids of an answer that is alone in its call
@@ -37,6 +50,9 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )
+
+
+WORDS: dict[str, Literal["met", "unmet"]] = {"yes": "met", "no": "unmet"}
 
 
 @functools.cache
@@ -160,3 +176,146 @@ def closed_object(fields: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(fields),
         "additionalProperties": False,
     }
+
+
+def read_reply(
+    text: str, question: Question, *, confidence: bool = False
+) -> list[Reading]:
+    """A reading for each place. confidence : one in percent was requested; it may be absent.
+
+    >>> from kit.records import Response, Task
+    >>> criteria = [Criterion(id="a", text=""), Criterion(id="b", text="")]
+    >>> answer = Response(task_id="t", id="r", text="")
+    >>> question = Question.of(Task(id="t", prompt="p"), [answer], criteria)
+    >>> met, unmet = [f'{{"reason": "x", "verdict": "{v}"}}' for v in ("met", "unmet")]
+    >>> reply = '{"call": "", "c2": ' + unmet + ', "c1": ' + met + "}"
+    >>> [r["status"] for r in read_reply(reply, question)]
+    ['met', 'unmet']
+    >>> [r["failure"] for r in read_reply(reply.replace('""', '"1111"'), question)]
+    ['parse', 'parse']
+    """
+    readings = []
+    try:
+        rows = _read_object(text, question.nonce)
+        if tuple(question.answers) == SINGLE_ANSWER:
+            rows = {"": rows}
+        _require_only(question.answers, rows)
+        for name in question.answers:
+            row = rows.get(name, {})
+            _require_only(question.criteria, row)
+            for place, criterion in question.criteria.items():
+                readings.append(_read_criterion(row, place, criterion, confidence))
+    except (DataError, ValueError, RecursionError) as e:
+        what = f"the reply is not in the requested form: {e}"
+        start = text.strip()[:80] or "(empty)"
+        return [unknown(f"{what:.200}; it begins: {start!a}")] * len(
+            question.places
+        )
+    return readings
+
+
+def _read_object(text: str, nonce: str) -> dict[str, Any]:
+    """The JSON object of a reply without its nonce; DataError, ValueError for another form."""
+    body = text.strip()
+    # Only a closed thought in front: an open one may hold a draft with other verdicts.
+    if body.startswith("<think>"):
+        body = re.sub(r"(?s)<think>.*?</think>", "", body, count=1).strip()
+    if fenced := re.fullmatch(r"(?s)```(?:json)?[ \t]*\n(.*)\n```", body):
+        body = fenced[1]
+    # No name twice, of which JSON keeps the last, an attacker's choice; no NaN.
+    rows = parse_json(body)
+    # Another nonce answers another question: a late reply on a kept connection.
+    if not isinstance(rows, dict) or rows.pop("call", None) != nonce:
+        raise ValueError('it is not an object with the "call" of this request')
+    return rows
+
+
+def _require_only(names: Iterable[str], rows: Any) -> None:
+    if not isinstance(rows, dict) or not set(rows) <= set(names):
+        raise ValueError("it has an id that was not requested")
+
+
+def _read_criterion(
+    rows: Mapping[str, Any], name: str, c: Criterion, confidence: bool
+) -> Reading:
+    if name not in rows:
+        return unknown("the reply leaves this criterion out", "missing")
+    row = rows[name]
+    required = {"reason", "verdict"}
+    # A confidence may be absent, and must be where it was not requested.
+    allowed = {*required, "confidence"} if confidence else required
+    if (
+        not isinstance(row, dict)
+        or not required <= set(row) <= allowed
+        or not isinstance(row["reason"], str)
+    ):
+        raise ValueError("the fields of a verdict are not the requested ones")
+    verdict, percent = row["verdict"], row.get("confidence", "")
+    if verdict == CANNOT_TELL:
+        return unknown(row["reason"], "abstain")
+    reading: Reading = {"status": "level", "reason": row["reason"]}
+    # No synonyms, no other case: what is nearly a verdict may mean the opposite.
+    if verdict in c.levels:
+        reading["value"] = c.levels.index(verdict) / c.top
+    elif c.scale == "binary" and verdict in ("met", "unmet"):
+        reading["status"] = verdict
+    elif c.scale == "points" and is_number(verdict) and 0 <= verdict <= c.top:
+        reading["value"] = verdict / c.top
+    else:
+        return unknown(f"not an allowed verdict: {verdict!a:.60}")
+    # A confidence belongs to the verdict, P(met) to the criterion.
+    if is_number(percent) and 0 <= percent <= 100 and verdict in ("met", "unmet"):
+        reading["p"] = percent / 100 if verdict == "met" else 1 - percent / 100
+    return reading
+
+
+def is_number(x: Any) -> bool:
+    """True for a finite int or float; False for a bool.
+
+    >>> is_number(2), is_number(True), is_number(float("inf"))
+    (True, False, False)
+    """
+    return type(x) in (int, float) and abs(x) < float("inf")
+
+
+def read_one_word(reply: Reply) -> Reading:
+    """yes or no, with P(met) from the candidates of the first token.
+
+    >>> top = [{"token": "yes", "logprob": -0.5}, {"token": "no", "logprob": -1.5}]
+    >>> row = {"token": "yes", "top_logprobs": top}
+    >>> reading = read_one_word(Reply(text="Yes.", logprobs={"content": [row]}))
+    >>> reading["status"], round(reading["p"], 3)
+    ('met', 0.731)
+    """
+    word = reply.text.strip().strip(".").lower()
+    if word not in WORDS:
+        return unknown(f"neither yes nor no: {reply.text!a:.60}")
+    reading: Reading = {"status": WORDS[word], "p": None}
+    # Servers send other forms than documented, or none.
+    with contextlib.suppress(LookupError, TypeError, StopIteration):
+        # A line break may stand before the word.
+        first = next(
+            row for row in reply.logprobs["content"] if str(row["token"]).strip()
+        )
+        pairs = [
+            (str(row["token"]), row["logprob"]) for row in first["top_logprobs"]
+        ]
+        reading["p"] = met_share(pairs, {"yes": True, "no": False})
+    return reading
+
+
+def met_share(
+    candidates: Iterable[tuple[str, Any]], words: Mapping[str, bool]
+) -> float | None:
+    """P(met) from the candidates of one token; None where none is one of the words.
+
+    candidates : (token, log-probability). words : which words mean "met".
+    """
+    mass = {True: 0.0, False: 0.0}
+    for token, logprob in candidates:
+        # A model spreads a word over several tokens: "Yes", " yes", "YES".
+        word = token.strip().lower()
+        if word in words and is_number(logprob) and logprob <= 0:
+            mass[words[word]] += math.exp(logprob)
+    total = sum(mass.values())
+    return mass[True] / total if total else None

@@ -15,10 +15,9 @@ from msgspec.structs import asdict
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import paths
-from .factory import make_judge
-from .judge import Judge
+from .judge import Judge, make_judge
 from .ledger import SUBJECT, Ledger, read_recording, short_hash, subject_keys
-from .parse import met_share
+from .prompt import met_share
 from .question import Reading, Step, unknown
 
 Lookup = Callable[[Task, Response, Criterion], Reading | None]

@@ -19,17 +19,16 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from ..data import TaskSource, tasks_of
+from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Response, Task, Verdict, canonical, group, leaves
 from ..records.tables import Verdicts
 from ..system import progress as progress_bars
 from . import loop
 from .client import Server
-from .factory import JudgeSource, judge_of
-from .judge import Judge
+from .judge import Judge, JudgeSource, judge_of
 from .ledger import COSTS, Ledger, open_ledger, short_hash
-from .prices import Budget, Usage, estimate_reply, most_dollars
+from .prices import Budget, Usage, dollars, estimate_chat_tokens
 from .question import Place, Question, Reading, Reply, Request, Step, unknown
 
 T = TypeVar("T")
@@ -38,8 +37,6 @@ log = logging.getLogger(__name__)
 VerdictMap = dict[Place, Verdict]
 KeyMap = dict[Place, str]
 LedgerLike = Ledger | str | Path | bool | None
-# Never stored: they say nothing of the answer.
-TRANSIENT_FAILURES = ("transport", "budget", "error")
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 
 
@@ -163,25 +160,17 @@ def pair_answers(
     if responses is None:
         responses = getattr(tasks, "responses", ())
     responses = [responses] if isinstance(responses, Response) else list(responses)
-    by_id = {t.id: t for t in tasks_of(tasks)}
-    if not responses:
+    # Of a list that holds anything else, too, nobody knows what it is.
+    if not responses or not all(isinstance(r, Response) for r in responses):
         raise DataError(
-            "there are no answers to judge",
+            "there are no answers to judge, or not only Responses",
             where="judge(responses=...)",
             fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
         )
-    fix = f"give Responses to the tasks {', '.join([*by_id][:5])}"
-    texts: dict[Any, str] = {}
-    for n, r in enumerate(responses, 1):
-        if getattr(r, "task_id", None) not in by_id:
-            raise DataError(
-                f"there is no task of {r!r:.60}", where=f"answer {n}", fix=fix
-            )
-        if texts.setdefault(r.ids, r.text) != r.text:
-            raise DataError(
-                f"two answers have the id {r.id!r}", where=f"answer {n}", fix=fix
-            )
-    return [(by_id[r.task_id], r) for r in responses]
+    both = TaskSet(tasks=tasks_of(tasks)).joined(
+        TaskSet(tasks=[], responses=responses)
+    )
+    return [(both.by_id[r.task_id], r) for r in responses]
 
 
 class Runner:
@@ -214,7 +203,7 @@ class Runner:
             contextlib.nullcontext() if self.ledger is ledger else self.ledger
         )
         # Equal servers share their connections and slots.
-        self.servers: dict[tuple[Any, ...], Server] = {}
+        self.servers: dict[Server, Server] = {}
         self.usage = Usage()
         # Why calls in a row failed, by judge.
         self.failures: defaultdict[str, list[str]] = defaultdict(list)
@@ -266,10 +255,7 @@ class Runner:
             await loop.every(
                 work_off_queue() for _ in questions[: self.judge.concurrency]
             )
-        return self._finish_run(Verdicts(itertools.chain.from_iterable(rows)))
-
-    def _finish_run(self, verdicts: Verdicts) -> Verdicts:
-        """Say what a run took and what is lost; raise why it stopped."""
+        verdicts = Verdicts(itertools.chain.from_iterable(rows))
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
         verdicts.spent = self.usage
@@ -324,9 +310,9 @@ class Runner:
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
             lost = unknown(f"{type(e).__name__}: {e}", "error")
-        for ids in map(question.record_ids, question.places):
-            if ids not in verdicts:
-                verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
+        ids_of_all = map(question.record_ids, question.places)
+        for ids in {*ids_of_all} - verdicts.keys():
+            verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
 
     # -- a question ------------------------------------------------------------
@@ -341,20 +327,13 @@ class Runner:
         parts = judge.split(question)
         keys: KeyMap = {}
         for part in parts:
-            names = judge.keys(part)
-            # A judge without identity has no keys.
-            if names:
-                keys.update(
-                    zip(map(part.record_ids, part.places), names, strict=True)
-                )
-        self._take_stored(question.task, keys, verdicts)
-        if not _leave_out_stored(judge, parts, verdicts):
+            keys |= judge.keys(part)
+        if not self._take_stored(judge, parts, keys, verdicts):
             return
         self.raise_if_stopped()
         async with self.leased(list(keys.values()), judge.limit):
             # Looked up under the lease: nobody else can pay between this and the call.
-            self._take_stored(question.task, keys, verdicts)
-            left = _leave_out_stored(judge, parts, verdicts)
+            left = self._take_stored(judge, parts, keys, verdicts)
             await loop.every(
                 self.ask_and_store(judge, q, keys, verdicts) for q in left
             )
@@ -375,19 +354,36 @@ class Runner:
             if names:
                 self.ledger.release(names, owner)
 
-    def _take_stored(self, task: Task, keys: KeyMap, verdicts: VerdictMap) -> None:
-        """Take the verdicts of the ledger, under the ids of whoever asks now."""
-        rows = self.ledger.get(keys.values(), self.since)
-        for ids, key in keys.items():
-            if key in rows:
-                verdicts[ids] = replace(
-                    rows[key],
-                    task_id=task.id,
-                    response_id=ids[0],
-                    criterion_id=ids[1],
-                    cached=True,
-                    **dict.fromkeys(COSTS, 0),
-                )
+    def _take_stored(
+        self,
+        judge: Judge,
+        parts: Iterable[Question],
+        keys: KeyMap,
+        verdicts: VerdictMap,
+    ) -> list[Question]:
+        """Take the verdicts of the ledger, under the ids of whoever asks now; what is left to ask."""
+        rows, questions = self.ledger.get(keys.values(), self.since), []
+        for part in parts:
+            left = set()
+            for place in part.places:
+                ids = part.record_ids(place)
+                # A judge without identity has no keys.
+                stored = rows.get(keys.get(ids, ""))
+                if stored:
+                    verdicts[ids] = replace(
+                        stored,
+                        task_id=part.task.id,
+                        response_id=ids[0],
+                        criterion_id=ids[1],
+                        cached=True,
+                        **dict.fromkeys(COSTS, 0),
+                    )
+                elif ids not in verdicts:
+                    left.add(place[1])
+            # All of a group's answers and criteria shape each other's verdicts.
+            if left:
+                questions.append(part if judge.groups else part.with_criteria(left))
+        return questions
 
     async def ask_and_store(
         self, judge: Judge, question: Question, keys: KeyMap, verdicts: VerdictMap
@@ -406,7 +402,14 @@ class Runner:
                     question.places
                 )
             by_place = dict(zip(question.places, readings, strict=True))
-            shares = _share_costs(call, len(readings))
+            shares: Reading = {}
+            if call:
+                # Whole tokens, and fractions of a dollar.
+                shares = {
+                    "tokens_in": call["tokens_in"] // len(readings),
+                    "tokens_out": call["tokens_out"] // len(readings),
+                    "cost": (call["cost"] or 0.0) / len(readings),
+                }
             unreadable, lasting = [], []
             for place in left:
                 # Its own fields win: an ensemble sums what its members took.
@@ -421,7 +424,7 @@ class Runner:
                 )
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
-            self._store_lasting(lasting, call)
+            self.ledger.put(lasting, call)
             for verdict in lasting:
                 # A stored verdict stays, also where a group is asked again.
                 verdicts.setdefault(verdict.ids[1:], verdict)
@@ -449,7 +452,7 @@ class Runner:
                     return end.value, call
                 if isinstance(step, Request):
                     # The last call is stored with its verdicts, those before it alone.
-                    self._store_lasting([], call)
+                    self.ledger.put([], call)
                     request = replace(
                         step, max_tokens=step.max_tokens * room_factor
                     )
@@ -464,7 +467,7 @@ class Runner:
                 else:
                     result = await asyncio.to_thread(step)
         except BaseException:
-            self._store_lasting([], call)
+            self.ledger.put([], call)
             raise
 
     async def _ask_member(
@@ -482,21 +485,27 @@ class Runner:
     # -- a call ----------------------------------------------------------------
     async def send(self, judge: Judge, request: Request) -> Reply:
         """One reply, when a slot and the budget allow the call."""
+        price, reply = request.server.price, Reply()
         if self.dry:
-            reply = estimate_reply(request)
+            reply.failure, reply.reason = "budget", "an estimate sends nothing"
+            reply.tokens_in = estimate_chat_tokens(request.messages)
+            # A reply takes about a third of the room that it has.
+            reply.tokens_out = max(1, request.max_tokens // 3)
+            reply.cost = dollars(price, reply.tokens_in, reply.tokens_out)
             self._count_call(reply)
             return reply
-        settings = request.server.settings
-        if settings not in self.servers:
+        if request.server not in self.servers:
             request.server.connect()
-        server = self.servers.setdefault(settings, request.server)
-        most = most_dollars(request)
+        server = self.servers.setdefault(request.server, request.server)
+        # A token is at least one byte; a message has some more around it.
+        sizes = [
+            len(m["content"].encode(errors="replace")) for m in request.messages
+        ]
+        most = dollars(price, sum(sizes) + 16 * len(sizes), request.max_tokens)
         async with server.slots:
             self.raise_if_stopped()
             # The most that the call can cost is reserved until the true cost is there.
             await self.budget.reserve(most, self.raise_if_stopped)
-            # Of a call that is cancelled.
-            reply = Reply()
             try:
                 reply = await server.post(request)
             finally:
@@ -527,8 +536,7 @@ class Runner:
         """The row of a call for the ledger; {} where nothing was paid."""
         if not reply.is_completion:
             return {}
-        clean = request.server.clean
-        refused = self.servers[request.server.settings].refused
+        clean, refused = request.server.clean, self.servers[request.server].refused
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
             "judge": judge.name,
@@ -547,16 +555,6 @@ class Runner:
             "reply": reply.text,
         }
 
-    def _store_lasting(
-        self, verdicts: Sequence[Verdict], call: Mapping[str, Any] | None
-    ) -> None:
-        """Store a call and verdicts, before anybody reads them."""
-        lasting = [
-            v for v in verdicts if v.key and v.failure not in TRANSIENT_FAILURES
-        ]
-        if lasting or call:
-            self.ledger.put(lasting, call or {})
-
     async def complete(
         self, chat: list[dict[str, str]], schema: Mapping[str, Any] | None
     ) -> str:
@@ -571,7 +569,7 @@ class Runner:
             )
             # Only a finished reply has a key, so another one is not used again.
             if call:
-                self._store_lasting([], {**call, "key": key})
+                self.ledger.put([], {**call, "key": key})
             return str(text)
 
 
@@ -586,31 +584,6 @@ def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:
 
 def _stores_verdicts(judge: Judge) -> bool:
     return judge.identity is not None or any(map(_stores_verdicts, judge.members))
-
-
-def _leave_out_stored(
-    judge: Judge, parts: Iterable[Question], stored: VerdictMap
-) -> list[Question]:
-    """What is left to ask."""
-    questions = []
-    for part in parts:
-        left = {p[1] for p in part.places if part.record_ids(p) not in stored}
-        # All of a group's answers and criteria shape each other's verdicts.
-        if left:
-            questions.append(part if judge.groups else part.with_criteria(left))
-    return questions
-
-
-def _share_costs(call: Mapping[str, Any] | None, n: int) -> Reading:
-    """The part of a call's costs that each of its verdicts has."""
-    if not call:
-        return {}
-    # Whole tokens, and fractions of a dollar.
-    return {
-        "tokens_in": call["tokens_in"] // n,
-        "tokens_out": call["tokens_out"] // n,
-        "cost": (call["cost"] or 0.0) / n,
-    }
 
 
 def _make_verdict(

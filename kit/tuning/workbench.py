@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from ..judging import Budget, Judge, JudgeSource, Ledger, judge_of, open_ledger
 from ..judging import judge as run_judge
-from ..judging.factory import split_spec
+from ..judging.judge import split_spec
 from ..people import LabelFile, label_rows
 from ..plots import Figure, forest
 from ..records import fingerprint

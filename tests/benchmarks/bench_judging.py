@@ -241,7 +241,10 @@ def cached(n: int) -> float:
     with kit.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite") as book:
         for r in answers:
             keys = judge.keys(Question.of(task, [r], criteria))
-            rows = [{"criterion_id": c.id, "key": k} for c, k in zip(criteria, keys, strict=True)]
+            rows = [
+                {"criterion_id": c.id, "key": k}
+                for c, k in zip(criteria, keys.values(), strict=True)
+            ]
             book.put([kit.Verdict(**ids, response_id=r.id, **row) for row in rows])
         start = time.perf_counter()
         verdicts = kit.judge(task, answers, judge=judge, ledger=book, progress=False)
