@@ -31,10 +31,13 @@ def check() -> Output:
         lines.append(f"{name:18}  {state}")
         if remedy:
             lines.append(f"{'':18}  to do: {remedy}")
-    data = [
-        dict(zip(("name", "state", "remedy"), row, strict=True)) for row in rows
-    ]
-    return Output(text="\n".join(lines), data=data, next="kit demo")
+    return Output(
+        text="\n".join(lines),
+        data=[
+            dict(zip(("name", "state", "remedy"), row, strict=True)) for row in rows
+        ],
+        next="kit demo",
+    )
 
 
 def demo(
@@ -160,8 +163,9 @@ def _after_inspect(
     """What to do with an inspected file."""
     if not out and (map or format != "auto"):
         # Only `kit inspect` knows the file's own names of its fields.
-        named = "" if format == "auto" else format
-        return inspect_command(file, map=map, format=named)
+        return inspect_command(
+            file, map=map, format="" if format == "auto" else format
+        )
     if not tasks.tasks:
         return f"name it behind the file of its tasks: kit judge TASKS {file}"
     if not tasks.responses:
@@ -235,8 +239,13 @@ def judge(
         text += f"\n{kit.audit(tasks=both, **asking, budget=budget)}"
     # A run without a single known verdict is no result, however many answers it read.
     lost = sum(causes["verdicts"]) == len(verdicts)
-    words = {"answers": answers, "reward": "" if reward == "rubric" else reward}
-    view = command_line("view", out, tasks=tasks, **words)
+    view = command_line(
+        "view",
+        out,
+        tasks=tasks,
+        answers=answers,
+        reward="" if reward == "rubric" else reward,
+    )
     return Output(
         text=text,
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
@@ -331,13 +340,11 @@ def compare(
         budget_usd: stop before more is spent (exit code 4)
         budget_calls: stop before more is spent (exit code 4)
     """
-    asking = _asking(judge, None, base_url, ledger=ledger)
     by_model = {Path(file).stem: file for file in answers}
-    source = _joined(tasks, answers[0] if len(answers) == 1 else None)
     comparison = kit.compare(
-        source,
+        _joined(tasks, answers[0] if len(answers) == 1 else None),
         by_model if len(answers) > 1 else None,
-        **asking,
+        **_asking(judge, None, base_url, ledger=ledger),
         reward=reward,
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
@@ -592,9 +599,8 @@ def calibrate(
         equal_mass: bins with about equally many rows, in place of equal widths
         html: page of the reliability diagram
     """
-    frame = kit.data.read_table(file, numbers=(confidence, correct))
     curve = kit.reliability(
-        frame,
+        kit.data.read_table(file, numbers=(confidence, correct)),
         confidence,
         correct,
         cluster=cluster,
@@ -637,9 +643,12 @@ def train(
         others = kit.training.renames()["renames"]
         lines += ["", "names of other systems, and ours:"]
         lines += [f"  {old}: {new}" for old, new in others.items()]
-        data = {"settings": table, "renames": others}
-        # Without a config there is nothing to train, which is no success.
-        return Output(text="\n".join(lines), data=data, code=0 if names else 2)
+        return Output(
+            text="\n".join(lines),
+            data={"settings": table, "renames": others},
+            # Without a config there is nothing to train, which is no success.
+            code=0 if names else 2,
+        )
     # one name for the machine's sizes, in all commands
     changes = {"profile": profile, **(set or {})}
     if forecast:
@@ -649,16 +658,20 @@ def train(
                 "train", config, profile=profile, set=set, resume=resume
             ),
         )
-    # torchrun and accelerate set it, also for one process
-    is_launched = "WORLD_SIZE" in os.environ
-    if profiles.resolve(profile).name == "cluster" and not is_launched:
-        template = (kit.training.CONFIGS / "launch.txt").read_text("utf-8")
-        text = template.format(
-            command=command_line(
-                "train", config, profile="cluster", set=set, resume=resume
-            ),
-            zero3=shlex.quote(str(kit.training.CONFIGS / "zero3.json")),
-        ).rstrip()
+    # torchrun and accelerate set WORLD_SIZE, also for one process
+    is_cluster = profiles.resolve(profile).name == "cluster"
+    if is_cluster and "WORLD_SIZE" not in os.environ:
+        launch = kit.training.CONFIGS / "launch.txt"
+        text = (
+            launch.read_text("utf-8")
+            .format(
+                command=command_line(
+                    "train", config, profile="cluster", set=set, resume=resume
+                ),
+                zero3=shlex.quote(str(kit.training.CONFIGS / "zero3.json")),
+            )
+            .rstrip()
+        )
         return Output(text=text, data=text.splitlines())
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
@@ -685,12 +698,9 @@ def export(
         hub: OWNER/NAME, a private repository; the token comes from HF_TOKEN
     """
     folder = kit.runs.find_folder(run)
-    place = (
-        kit.training.push_to_hub(folder, hub, to)
-        if hub
-        else str(kit.training.export(folder, to, out))
-    )
-    return Output(text=place, data=place)
+    if hub:
+        return Output(data=kit.training.push_to_hub(folder, hub, to))
+    return Output(data=str(kit.training.export(folder, to, out)))
 
 
 def run(
@@ -716,8 +726,9 @@ def run(
         names: list the notebook's parameters with meaning and default
     """
     if names:
-        book = kit.runs.find_notebook(notebook)
-        table = [*kit.runs.parameters.read(book).values()]
+        table = [
+            *kit.runs.parameters.read(kit.runs.find_notebook(notebook)).values()
+        ]
         lines = [f"{p.name:16} {p.default!r:24} {p.meaning}" for p in table]
         return Output(text="\n".join(lines), data=table)
     folder = kit.runs.run(

@@ -268,8 +268,11 @@ class Server:
         error = error_fields(getattr(e, "body", None))
         status = getattr(e, "status_code", 0)
         reply = Reply(failure="error", reason=self._error_sentence(e))
-        inner = _as_mapping(error.get("innererror"))
-        codes = (error.get("code"), error.get("type"), inner.get("code"))
+        codes = (
+            error.get("code"),
+            error.get("type"),
+            _as_mapping(error.get("innererror")).get("code"),
+        )
         if _as_mapping(error.get("metadata")).get("flagged_input") or any(
             code in FILTERED for code in codes
         ):
@@ -289,18 +292,14 @@ class Server:
         """Exactly one finished choice of the assistant with a text, or why not."""
         data = _as_mapping(data)
         choices = data.get("choices")
+        choice: Mapping[str, Any] = {}
         # Of two choices nobody knows which one the judge means.
-        is_single = isinstance(choices, list) and len(choices) == 1
-        choice = _as_mapping(choices[0]) if is_single else {}
+        if isinstance(choices, list) and len(choices) == 1:
+            choice = _as_mapping(choices[0])
         fault = data.get("error") or choice.get("error")
         if fault or not isinstance(choices, list):
-            words = error_fields(fault).get("message")
-            return Reply(
-                failure="transport",
-                reason=self.clean(
-                    f"the reply is not a chat completion: {words!a:.200}"
-                ),
-            )
+            words = f"the reply is not a chat completion: {error_fields(fault)['message']!a:.200}"
+            return Reply(failure="transport", reason=self.clean(words))
         message, end = (
             _as_mapping(choice.get("message")),
             choice.get("finish_reason"),
@@ -404,7 +403,7 @@ def error_fields(body: Any) -> Mapping[str, Any]:
     """The error in a body, whatever lists and mappings are around it.
 
     >>> error_fields([{"error": {"code": 400, "message": "no"}}])
-    {'code': 400, 'message': 'no'}
+    {'message': 'no', 'code': 400}
     """
     if isinstance(body, list) and body:
         return error_fields(body[0])

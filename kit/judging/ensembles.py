@@ -100,8 +100,11 @@ class Panel(Ensemble):
             return {**reading, **self._decide_by_rule(known_votes, met / n)}
         failures = Counter(v.failure for v in votes if not v.is_known)
         failures["transport"] += len(self.members) - len(votes)
-        failure = failures.most_common(1)[0][0]
-        return {**reading, "status": "unknown", "failure": failure}
+        return {
+            **reading,
+            "status": "unknown",
+            "failure": failures.most_common(1)[0][0],
+        }
 
     def _decide_by_rule(self, votes: Sequence[Verdict], share: float) -> Reading:
         """Status and P(met) out of enough known votes. share : of those that are met."""
@@ -115,8 +118,11 @@ class Panel(Ensemble):
         if side == 0.5:
             return {"status": "unknown", "failure": "contradiction", "p": p}
         if any(v.status == "level" for v in votes):
-            value = statistics.fmean(v.value or 0.0 for v in votes)
-            return {"status": "level", "value": value, "p": p}
+            return {
+                "status": "level",
+                "value": statistics.fmean(v.value or 0.0 for v in votes),
+                "p": p,
+            }
         return {"status": "met" if side > 0.5 else "unmet", "p": p}
 
 
@@ -185,13 +191,16 @@ class Escalate(Ensemble):
     def _join_verdicts(self, first: Verdict, second: Verdict | None) -> Reading:
         rows = [first, second] if second else [first]
         last = rows[-1]
-        more = {"escalated": second is not None, "first": _vote_fields(first)}
         return cast(
             Reading,
             {
                 **_summed_costs(rows),
                 **_vote_fields(last),
-                "meta": {**last.meta, **more},
+                "meta": {
+                    **last.meta,
+                    "escalated": second is not None,
+                    "first": _vote_fields(first),
+                },
             },
         )
 

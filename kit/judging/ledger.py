@@ -257,10 +257,8 @@ class Ledger(contextlib.ExitStack):
         import pandas as pd
 
         sums = ", ".join(f"sum({name}) AS {name}" for name in COSTS)
-        rows = self._fetch_rows(
-            f"SELECT judge, model, count(*) AS calls, {sums} FROM calls GROUP BY 1, 2"  # noqa: S608
-        )
-        return pd.DataFrame(list(map(dict, rows)))
+        sql = f"SELECT judge, model, count(*) AS calls, {sums} FROM calls GROUP BY 1, 2"  # noqa: S608
+        return pd.DataFrame(map(dict, self._fetch_rows(sql)))
 
     def explain(self, key: str) -> dict[str, Any]:
         """Why a verdict is what it is, and why its call was made.
@@ -290,12 +288,8 @@ class Ledger(contextlib.ExitStack):
             whole,
         ):
             parts = zip(KEY_PARTS, other.split("-"), whole.split("-"), strict=True)
-            others.append(
-                {
-                    "verdict": _decode(other_row),
-                    "differs in": [name for name, a, b in parts if a != b],
-                }
-            )
+            differing = [name for name, a, b in parts if a != b]
+            others.append({"verdict": _decode(other_row), "differs in": differing})
         return {**call, "verdict": _decode(row), "others": others}
 
     def export(self, path: str | Path) -> int:
@@ -331,8 +325,8 @@ class Ledger(contextlib.ExitStack):
 
     def release(self, keys: Sequence[str], owner: str) -> None:
         """End the leases of an asker."""
-        rows = [(key, owner) for key in keys]
-        self._write_rows(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
+        sql = "DELETE FROM leases WHERE key = ? AND owner = ?"
+        self._write_rows((sql, [(key, owner) for key in keys]))
 
 
 def _is_running(owner: str) -> bool:

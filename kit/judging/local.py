@@ -131,8 +131,7 @@ def describe_file(file: Path) -> str:
     size = file.stat().st_size
     with file.open("rb") as f:
         f.seek(max(0, size - (1 << 20)))
-        digest = hashlib.sha256(f.read()).hexdigest()
-    return f"{file.name} {size} {digest[:16]}"
+        return f"{file.name} {size} {hashlib.sha256(f.read()).hexdigest()[:16]}"
 
 
 def small(**options: Any) -> ServedJudge:

@@ -58,8 +58,8 @@ WORDS: dict[str, Literal["met", "unmet"]] = {"yes": "met", "no": "unmet"}
 @functools.cache
 def prompt_wording(name: str) -> str:
     """The text of a file in `prompts/`, without its last line break."""
-    folder = Path(__file__).with_name("prompts")
-    return (folder / f"{name}.txt").read_text("utf-8").rstrip("\n")
+    file = Path(__file__).with_name("prompts") / f"{name}.txt"
+    return file.read_text("utf-8").rstrip("\n")
 
 
 def system_message(file: str | None, text: str | None, default: str) -> str:

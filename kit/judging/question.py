@@ -90,12 +90,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     def split(self, size: int) -> list[Question]:
         """Each answer alone, with at most `size` criteria."""
-        criteria, parts = list(self.criteria.values()), []
-        for answer in self.answers.values():
-            for start in range(0, len(criteria), size):
-                part = criteria[start : start + size]
-                parts.append(Question.of(self.task, [answer], part))
-        return parts
+        criteria = list(self.criteria.values())
+        starts = range(0, len(criteria), size)
+        return [
+            Question.of(self.task, [answer], criteria[start : start + size])
+            for answer in self.answers.values()
+            for start in starts
+        ]
 
     def with_criteria(self, names: set[str]) -> Question:
         """Only these criteria, under the same ids."""

@@ -113,8 +113,8 @@ def recorded_small(
     >>> recorded_small().name
     'replay:small'
     """
-    file = Path(prompt or paths.data("judge_prompts", "baseline.txt"))
-    text = (system or file.read_text("utf-8")).strip()
+    file = prompt or paths.data("judge_prompts", "baseline.txt")
+    text = (system or Path(file).read_text("utf-8")).strip()
     # A prompt of the recording is a judge of its own.
     judge = recorded_file(
         paths.data("judge_recording.jsonl.gz"),

@@ -310,8 +310,7 @@ class Runner:
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
             lost = unknown(f"{type(e).__name__}: {e}", "error")
-        ids_of_all = map(question.record_ids, question.places)
-        for ids in {*ids_of_all} - verdicts.keys():
+        for ids in {*map(question.record_ids, question.places)} - verdicts.keys():
             verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
 
