@@ -297,10 +297,10 @@ def read_one_word(reply: Reply) -> Reading:
         first = next(
             row for row in reply.logprobs["content"] if str(row["token"]).strip()
         )
-        pairs = [
-            (str(row["token"]), row["logprob"]) for row in first["top_logprobs"]
-        ]
-        reading["p"] = met_share(pairs, {"yes": True, "no": False})
+        reading["p"] = met_share(
+            [(str(row["token"]), row["logprob"]) for row in first["top_logprobs"]],
+            {"yes": True, "no": False},
+        )
     return reading
 
 

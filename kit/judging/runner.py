@@ -394,8 +394,9 @@ class Runner:
         left = question.places
         # A reply that is asked once more has more room: it may have been cut.
         for room_factor in (1, 4):
-            plan = judge.plan(question)
-            readings, call = await self.drive_plan(judge, plan, room_factor)
+            readings, call = await self.drive_plan(
+                judge, judge.plan(question), room_factor
+            )
             if readings is None:
                 readings = [unknown("an estimate sends nothing", "budget")] * len(
                     question.places
@@ -416,11 +417,13 @@ class Runner:
                 is_unreadable = reading.get("failure") in ("parse", "missing")
                 if is_unreadable and call is not None and room_factor == 1:
                     unreadable.append(place)
-                    continue
-                ids = question.record_ids(place)
-                lasting.append(
-                    _make_verdict(judge, question.task, ids, reading, keys.get(ids))
-                )
+                else:
+                    ids = question.record_ids(place)
+                    lasting.append(
+                        _make_verdict(
+                            judge, question.task, ids, reading, keys.get(ids)
+                        )
+                    )
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
             self.ledger.put(lasting, call)
@@ -445,10 +448,7 @@ class Runner:
         result: Any = None
         try:
             while True:
-                try:
-                    step = plan.send(result)
-                except StopIteration as end:
-                    return end.value, call
+                step = plan.send(result)
                 if isinstance(step, Request):
                     # The last call is stored with its verdicts, those before it alone.
                     self.ledger.put([], call)
@@ -465,6 +465,8 @@ class Runner:
                     return None, call
                 else:
                     result = await asyncio.to_thread(step)
+        except StopIteration as end:
+            return end.value, call
         except BaseException:
             self.ledger.put([], call)
             raise
