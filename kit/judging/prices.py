@@ -129,14 +129,10 @@ class Usage(msgspec.Struct, kw_only=True, frozen=True):
         )
 
     def __str__(self) -> str:
-        parts = [
-            f"{self.calls} calls",
-            f"{self.tokens_in} + {self.tokens_out} tokens",
-            format_cost(self.cost, 4),
-        ]
+        words = f"{self.calls} calls, {self.tokens_in} + {self.tokens_out} tokens, {format_cost(self.cost, 4)}"
         if self.seconds:
-            parts.append(f"{self.seconds:.1f} s")
-        return ", ".join([*parts, f"{self.cached} verdicts from the ledger"])
+            words += f", {self.seconds:.1f} s"
+        return f"{words}, {self.cached} verdicts from the ledger"
 
 
 def format_cost(cost: float | None, digits: int = 2) -> str:

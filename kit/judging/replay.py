@@ -205,9 +205,13 @@ def _read_score(reply: Any, threshold: float) -> Reading:
     if digit is None:
         return unknown(f"no score in {reply.text[:60]!r}")
     # The candidates at the token that wrote the score.
-    pairs = zip(reply.tokens, reply.top, strict=False)
     top: dict[str, float] = next(
-        (top for token, top in pairs if token.strip() == digit), {}
+        (
+            top
+            for token, top in zip(reply.tokens, reply.top, strict=False)
+            if token.strip() == digit
+        ),
+        {},
     )
     is_met = {score: int(score) >= threshold for score in SCORES}
     return {

@@ -194,7 +194,11 @@ class Runner:
         # Stored unknown verdicts that are older are asked again.
         self.since = self.start if retry else 0.0
         # A judge without keys needs no file.
-        if ledger is None and not _stores_verdicts(self.judge):
+        if (
+            ledger is None
+            and self.judge.identity is None
+            and not self.judge.members
+        ):
             ledger = False
         # In memory, equal questions of this run still share a call.
         self.ledger = open_ledger(ledger)
@@ -581,10 +585,6 @@ def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:
         where=f"judge {name!r}",
         fix="check base URL, model and key; stored verdicts are not paid again",
     )
-
-
-def _stores_verdicts(judge: Judge) -> bool:
-    return judge.identity is not None or any(map(_stores_verdicts, judge.members))
 
 
 def _make_verdict(
