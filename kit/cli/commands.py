@@ -55,7 +55,7 @@ def demo(
     """
     # A folder of its own: the report then shows these runs only.
     base = (out or paths.runs() / "demo").resolve()
-    books = [kit.runs.find_notebook(name) for name in only] or sorted(
+    books = list(map(kit.runs.find_notebook, only)) or sorted(
         paths.notebooks().glob("[0-9]*")
     )
     for number, book in enumerate(books, 1):

@@ -274,7 +274,7 @@ class Server:
             _as_mapping(error.get("innererror")).get("code"),
         )
         if _as_mapping(error.get("metadata")).get("flagged_input") or any(
-            code in FILTERED for code in codes
+            map(FILTERED.__contains__, codes)
         ):
             reply.failure = "refusal"
         # The whole endpoint is at fault, not one answer.

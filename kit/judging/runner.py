@@ -161,7 +161,7 @@ def pair_answers(
         responses = getattr(tasks, "responses", ())
     responses = [responses] if isinstance(responses, Response) else list(responses)
     # Of a list that holds anything else, too, nobody knows what it is.
-    if not responses or not all(isinstance(r, Response) for r in responses):
+    if set(map(type, responses)) != {Response}:
         raise DataError(
             "there are no answers to judge, or not only Responses",
             where="judge(responses=...)",
