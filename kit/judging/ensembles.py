@@ -81,7 +81,7 @@ class Panel(Ensemble):
         votes = [row for row in rows if not isinstance(row, JudgeDownError)]
         if not votes:
             raise rows[0]
-        return [self._combine_votes(row) for row in zip(*votes, strict=True)]
+        return list(map(self._combine_votes, zip(*votes, strict=True)))
 
     def _combine_votes(self, votes: Sequence[Verdict]) -> Reading:
         """One reading out of those of the members that are not down."""

@@ -201,7 +201,7 @@ def split_spec(
                 where=where,
                 fix=f"one of {', '.join(KINDS)}",
             )
-        options = {str(k): v for k, v in value.items()}
+        options = dict(value)
         return kinds[0], options.pop(kinds[0]), options
     kind, _, subject = str(value).partition(":")
     if not isinstance(value, str) or kind not in KINDS:

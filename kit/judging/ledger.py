@@ -325,8 +325,8 @@ class Ledger(contextlib.ExitStack):
 
     def release(self, keys: Sequence[str], owner: str) -> None:
         """End the leases of an asker."""
-        sql = "DELETE FROM leases WHERE key = ? AND owner = ?"
-        self._write_rows((sql, [(key, owner) for key in keys]))
+        sql = "DELETE FROM leases WHERE owner = ? AND key IN (SELECT value FROM json_each(?))"
+        self._write_rows((sql, [(owner, json.dumps(list(keys)))]))
 
 
 def _is_running(owner: str) -> bool:

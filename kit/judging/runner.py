@@ -463,7 +463,7 @@ class Runner:
                     call = self.call_row(judge, request, result)
                 elif isinstance(step, list):
                     result = await loop.every(
-                        self._ask_member(*pair) for pair in step
+                        itertools.starmap(self._ask_member, step)
                     )
                 elif self.dry:
                     return None, call
