@@ -22,7 +22,7 @@ import pandas as pd
 from ..data import TaskSet
 from ..errors import DataError, MissingError
 from ..judging import format_cost
-from ..plots import Card, lines, page
+from ..plots import Card, Section, lines, page
 from ..records import Grade, Response, Run, Task, group
 from ..records.tables import plain, table
 from ..stats import Estimate, format_number
@@ -325,8 +325,14 @@ class Result:
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
         m = self.metrics
+        intervals = {
+            "Gain on held-out prompts": self.gain,
+            "Strict passes": self.strict,
+        }
         blocks: list[Any] = [
-            Card(title, format_number(x["value"]), x["caption"])
+            Card(
+                title, intervals.get(title, format_number(x["value"])), x["caption"]
+            )
             for title, x in self.headlines.items()
         ]
         blocks += [*m["notes"], self.plot()]
@@ -336,32 +342,27 @@ class Result:
             paths.write(self.folder / CURVE, figure.to_json())
             blocks.append(figure)
         if self.stages:
-            blocks += ["What each stage brought:", self.table()]
+            blocks.append(Section("What did each stage bring?", [self.table()]))
         if m.get("kinds"):
-            blocks += ["Strict passes by kind of prompt:", self.by_kind()]
+            blocks.append(Section("Which kinds of prompts pass?", [self.by_kind()]))
         errors = [
             {"when": when, "confidence": k, **e}
             for when in WHEN
             for k, e in m.get(f"calibration_{when}", {}).items()
         ]
         if errors:
-            blocks += [
-                "Calibration error (ECE) before and after:",
-                pd.DataFrame(errors),
-            ]
+            table = pd.DataFrame(errors)
+            blocks.append(Section("Is the confidence calibrated?", [table]))
         if self.trivial:
-            blocks += [
-                f"Policies without skill on {m['trivial_prompts']} held-out prompts:",
-                pd.Series(self.trivial, name="reward")
-                .map(format_number)
-                .rename_axis("policy")
-                .reset_index(),
-            ]
+            rewards = pd.Series(self.trivial, name="reward").map(format_number)
+            where = f"Policies without skill on {m['trivial_prompts']} prompts:"
+            rows = rewards.rename_axis("policy").reset_index()
+            blocks.append(Section("What would no skill earn?", [where, rows]))
         if self.before:
-            blocks += [
-                "Held-out answers:",
-                self.answers().sort_values("task", kind="stable").head(60),
-            ]
+            rows = self.answers().sort_values("task", kind="stable").head(60)
+            blocks.append(
+                Section("What did the model answer?", ["Held-out answers:", rows])
+            )
         blocks.append(
             f"Next: {self.adapter.parent / ROLLOUTS} has every training answer with its verdicts."
         )

@@ -14,7 +14,7 @@ from .figures import (
     plot,
     reliability_figure,
 )
-from .page import Card, Html, Section, page, template
+from .page import Card, Html, Section, figure_html, page, template
 from .side_by_side import side_by_side
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "apply_theme",
     "bars",
     "explore",
+    "figure_html",
     "forest",
     "heatmap",
     "lines",

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 import pandas as pd
+from plotly.offline import get_plotlyjs
 
 from ..system import paths
 from .drawing import axis_of, draw
@@ -23,7 +24,7 @@ NUMBERS = 60  # rows of a figure's table
 
 @dataclass(frozen=True)
 class Card:
-    """A number with its sentence: title, value, sentence, a small figure, and the section it links to.
+    """A number with its sentence: title, value, sentence, and the anchor of the section it links to.
 
     value : an estimate, or several by name, which are drawn on an axis; other things are shown as text.
     """
@@ -31,7 +32,6 @@ class Card:
     title: str
     value: object = None
     sentence: str = ""
-    figure: object = None
     link: str = ""
 
 
@@ -70,11 +70,10 @@ def page(title: str, blocks: Iterable[object], *, path: str | Path) -> Path:
     groups = _groups([b for b in items if not isinstance(b, Section)])
     script = ""
     if "plotly-graph-div" in str((groups, tree)):
-        from plotly.offline import get_plotlyjs
-
         script = get_plotlyjs()
-    values = {"title": title, "groups": groups, "sections": tree, "plotly": script}
-    return paths.write(path, template(FOLDER / "page.html").render(values))
+    parts = {"groups": groups, "sections": tree, "plotly": script}
+    text = template(FOLDER / "page.html").render(title=title, **parts)
+    return paths.write(path, text)
 
 
 @functools.cache
@@ -105,8 +104,7 @@ def _make_block(block: object) -> dict[str, Any]:
         return {"body": _to_html(block)}
     value: Any = {"": block.value} if hasattr(block.value, "low") else block.value
     rows = interval_table(value if isinstance(value, Mapping) else {})
-    body = "" if block.figure is None else _to_html(block.figure)
-    return {"card": block, "rows": rows.to_dict("records"), "body": body}
+    return {"card": block, "rows": rows.to_dict("records")}
 
 
 def _groups(blocks: Iterable[object]) -> list[list[dict[str, Any]]]:
@@ -147,7 +145,7 @@ def _to_html(thing: object) -> str:
         # as a run stores it: in JSON a date is a text, and an unknown number None
         thing = msgspec.json.decode(cast(Figure, thing).to_json())
     if isinstance(thing, Mapping):
-        return _figure_html(thing)
+        return figure_html(thing)
     # Results escape their own texts; whatever has no HTML is escaped here.
     markup = getattr(thing, "_repr_html_", lambda: None)()
     return (
@@ -155,8 +153,8 @@ def _to_html(thing: object) -> str:
     )
 
 
-def _figure_html(figure: Mapping[str, Any]) -> str:
-    """A figure, and its numbers for screen readers and printers."""
+def figure_html(figure: Mapping[str, Any]) -> str:
+    """A plotly figure as a static drawing, with its numbers for screen readers and printers."""
     numbers, drawing = "", draw(figure)
     rows = (figure["layout"].get("meta") or {}).get("rows")
     # named rows have their numbers beside them
@@ -166,10 +164,11 @@ def _figure_html(figure: Mapping[str, Any]) -> str:
     if drawing:
         macros = template(FOLDER / "drawing.html").module
         return str(macros.figure(drawing, numbers))
-    # a tool bar covers the title on a phone
-    options = {"responsive": True, "displaylogo": False, "displayModeBar": False}
     body = Figure(figure).to_html(
-        include_plotlyjs=False, full_html=False, config=options
+        include_plotlyjs=False,
+        full_html=False,
+        # a tool bar covers the title on a phone
+        config={"responsive": True, "displaylogo": False, "displayModeBar": False},
     )
     return f"{body}{numbers}"
 

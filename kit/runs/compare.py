@@ -132,3 +132,26 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         ends = mean.low, mean.high, len(group), *group["value"].agg(["min", "max"])
         rows.append((*names, mean.value, *ends, mean))
     return pd.DataFrame(rows, columns=SEED_COLUMNS)
+
+
+def settings_grids(
+    runs: Sequence[tuple[Path, Run]], seeds: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """For each notebook a table of results: a row for each setting, a column for each metric that varied.
+
+    seeds : rows of `over_seeds`; their means take the place of single runs.
+    """
+    # Of several runs with one setting the newest one stands last, and the mean over seeds after it.
+    single = metric_rows(runs).drop(columns="setting")
+    cells = pd.concat([single.rename(columns={"seedless": "setting"}), seeds])
+    cells["text"] = cells["estimate"].fillna(cells["value"]).map(str)
+    grids = {}
+    for book, group in cells.groupby("notebook"):
+        grid = group.pivot_table("text", "setting", "metric", aggfunc="last")
+        of_seeds = seeds.loc[seeds["notebook"] == book, "metric"]
+        grid = grid.loc[:, (grid.nunique() > 1) | grid.columns.isin(of_seeds)]
+        if grid.size:
+            # one line of headers; the names of the rows are a column
+            named = grid.rename(index={"": "the same in all runs"}).reset_index()
+            grids[str(book)] = named.rename_axis(columns=None)
+    return grids

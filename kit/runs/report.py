@@ -18,12 +18,14 @@ from ..errors import DataError
 from ..records import Run
 from ..stats import format_number
 from ..system import paths
-from .compare import metric_rows, over_seeds, overview, pairs
+from .compare import over_seeds, overview, pairs, settings_grids
 from .kept import Kept, kept_by, metrics_of
+from .notebook_page import write_notebook_page
 
 Pairs = Sequence[tuple[Path, Run]]
 ROWS = 60  # of a table
 DISTRUST = "What should you distrust?"
+GRID = "a row for each setting; where several seeds ran, their mean and its interval over seeds."
 
 
 def report(folder: str | Path | None = None, out: str | Path | None = None) -> Path:
@@ -44,28 +46,27 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     sections, cards = [], []
     for at, run in newest(runs).values():
         answers = _answers(run, seeds[seeds["notebook"] == run.notebook])
-        title = run.notebook
-        if answers and answers[0].title.endswith("?"):
-            title = answers[0].title
-        section = plots.Section(title, [*answers, *_results(at, run)])
+        # all questions, or else one headline
+        title, front = run.notebook, answers[:1]
+        if front and front[0].title.endswith("?"):
+            title, front = front[0].title, answers
+        write_notebook_page(at / f"{run.notebook}.ipynb")
+        links = plots.Html(f"<p>{_links(at, run, path.parent)}</p>")
+        section = plots.Section(title, [*answers, links, *_results(at, run)])
         sections.append(section)
-        if answers:
-            cards.append(replace(answers[0], link=section.anchor))
-    if compared := list(_comparisons(runs, seeds)):
-        sections.append(
-            plots.Section("Do seeds and settings change a result?", compared)
-        )
+        cards += [replace(card, link=section.anchor) for card in front]
     listed = "<li>".join(map(html.escape, doubts))
     sections += [
+        plots.Section(
+            "Do seeds and settings change a result?", _comparisons(runs, seeds)
+        ),
         plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
         plots.Section(DISTRUST, [plots.Html(f"<ul><li>{listed}</ul>")]),
     ]
-    few = [*doubts[:2], f"All {len(doubts)} caveats stand at the end."]
-    cards.append(
-        plots.Card(DISTRUST, None, "\n".join(few), link=sections[-1].anchor)
-    )
+    words = "\n".join([*doubts[:2], f"All {len(doubts)} caveats stand at the end."])
+    doubt = plots.Card(DISTRUST, None, words, link=sections[-1].anchor)
     # Answers first: whoever opens the page wants them, and may stop there.
-    blocks = [_what_ran(runs), *cards, *sections]
+    blocks = [_what_ran(runs), *cards, doubt, *sections]
     return plots.page("Rubric rewards: report", blocks, path=path)
 
 
@@ -113,10 +114,8 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
     """
     metrics, spans = metrics_of(run), dict[str, str]()
     # those of one setting; the newest run may lack a metric
-    one = seeds[seeds["metric"].isin(list(metrics))].drop_duplicates(
-        "metric", keep=False
-    )
-    for row in one.to_dict("records"):
+    there = seeds[seeds["metric"].isin(list(metrics))]
+    for row in there.drop_duplicates("metric", keep=False).to_dict("records"):
         span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
         spans[row["metric"]] = f"Mean over {row['seeds']} seeds, which gave {span}."
         metrics[row["metric"]] = replace(
@@ -153,7 +152,9 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
 def _results(folder: Path, run: Run) -> Iterator[Any]:
     """What a run kept besides its answers; tables and figures are folded."""
     results, metrics = kept_by(run), metrics_of(run)
-    yield from [r.text for r in results if r.kind == "sentence" and not r.caption]
+    for result in results:
+        if result.kind == "sentence" and not result.caption.endswith("?"):
+            yield result.text
     # On one scale, so that a reader sees which one is large, and which one excludes 0.
     for title, is_difference in (
         ("Differences, beside 0", True),
@@ -167,7 +168,8 @@ def _results(folder: Path, run: Run) -> Iterator[Any]:
             and not m.caption.endswith("?")
         }
         if rows:
-            yield plots.Card(title, rows)
+            card = plots.Card(title, rows)
+            yield card if is_difference else plots.Section(title, [card])
     for result in results:
         if result.kind != "sentence":
             yield plots.Section(
@@ -186,22 +188,13 @@ def _read(folder: Path, result: Kept) -> Any:
     return pd.read_json(io.StringIO(text), orient="split").head(ROWS)
 
 
-def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
-    """For each notebook a table of the numbers that varied with the seed or with a setting."""
-    single = metric_rows(runs).drop(columns="setting")
-    # Of several runs with one setting the mean over seeds counts, else the newest run.
-    cells = pd.concat([single.rename(columns={"seedless": "setting"}), seeds])
-    cells["text"] = cells["estimate"].fillna(cells["value"]).map(str)
-    for book, group in cells.groupby("notebook"):
-        grid = group.pivot_table("text", "setting", "metric", aggfunc="last")
-        varied = seeds.loc[seeds["notebook"] == book, "metric"]
-        grid = grid.loc[:, (grid.nunique() > 1) | grid.columns.isin(varied)]
-        if grid.size:
-            yield (
-                f"{book}: a row for each setting, a column for each number that varied. "
-                "Where several seeds ran: their mean, and its interval over seeds."
-            )
-            yield grid.rename(index={"": "the same in all runs"}).head(ROWS)
+def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> list[Any]:
+    blocks: list[Any] = []
+    for book, grid in settings_grids(runs, seeds).items():
+        blocks += [f"{book}: {GRID}", grid.head(ROWS)]
+    return blocks or [
+        "Not known: no number varied over seeds or settings. Run other seeds."
+    ]
 
 
 def _run_table(runs: Pairs, base: Path) -> plots.Html:

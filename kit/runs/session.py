@@ -59,7 +59,8 @@ class Session:
 
         thing : a number, an estimate, a figure, a table (DataFrame, list of dicts), a sentence, results by
             name, or an object with `.estimate`, `.table()` or `.plot()`.
-        caption : one sentence. A number or estimate with a caption is a headline of the report.
+        caption : one sentence. A question makes the result an answer on the report's first screen, together
+            with all results that have the same question: "Did it help?".
         """
         if isinstance(thing, Mapping):
             for key, one in thing.items():

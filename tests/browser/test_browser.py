@@ -97,30 +97,73 @@ def tab(chromium: Any) -> Iterator[Any]:
         t.context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_report(tab, width, scheme):
+QUESTIONS = [f"Is answer {n} right?" for n in range(6)]
+
+
+def make_demo(result: Any) -> Path:
+    """A report as large as that of the demo: six notebooks, each with figures, tables and a dozen numbers."""
     import plotly.express as px
 
-    for seed in range(3):
-        session = kit.start("mine", {"profile": "test", "seed": seed})
-        session.keep(
-            "gain", Estimate(0.1 + seed / 50, 0.05, 0.2, n=200, scale=1.0), "The held-out gain."
-        )
-        session.keep("curve", px.line(y=[1, 3, 2], title="A curve"))
-        session.keep("rows", [{"text": "x" * 300, "n": i} for i in range(5)])
-        session.finish()
-    t = tab(width, scheme)
-    t.page.goto(runs.report().as_uri())
-    t.page.wait_for_selector(".plotly-graph-div .main-svg")
-    assert t.page.evaluate("document.documentElement.scrollWidth") <= width, (
-        "the page scrolls sideways"
+    for number, question in enumerate(QUESTIONS):
+        for seed in range(3):
+            session = kit.start(f"0{number}_book", {"profile": "test", "seed": seed})
+            gain = Estimate(0.1 + seed / 50, 0.05, 0.2, n=200, scale=1.0)
+            session.keep("gain", gain, question)
+            session.keep("words", "It is, as far as this run can tell.", question)
+            session.keep(
+                "level", {f"kind {k}": Estimate(k / 9, k / 9 - 0.1, k / 9 + 0.1) for k in range(6)}
+            )
+            session.keep("curve", px.line(y=[1, 3, 2], title="A curve"))
+            session.keep(
+                "risk",
+                kit.risk_coverage([k / 999 for k in range(999)], [k % 3 > 0 for k in range(999)]),
+            )
+            session.keep("reliability", result)
+            session.keep("rows", [{"text": "x" * 300, "n": i} for i in range(5)])
+            session.finish()
+    return runs.report()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (820, "light"), (390, "dark")])
+def test_report(tab, width, scheme):
+    """Small, short, without a network; the first screen answers, contents lead on, every figure has words."""
+    path = make_demo(
+        kit.reliability([k / 200 for k in range(200)], [k % 3 > 0 for k in range(200)])
     )
-    assert "Mean over 3 seeds" in t.page.inner_text("body") and not t.errors
+    assert path.stat().st_size <= 1_500_000
+    t = tab(width, scheme)
+    requests: list[str] = []
+    t.page.on("request", lambda r: requests.append(r.url))
+    t.page.goto(path.as_uri())
+    size = t.page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    )
+    assert size[0] <= width, "the page scrolls sideways"
+    assert width > 390 or size[1] <= 12_000
+    assert requests == [path.as_uri()] and not t.errors
+    assert "Mean over 3 seeds" in t.page.inner_text("main > .cards") and not t.errors
+    links = t.page.eval_on_selector_all("a[href^='#']", "es => es.map(e => e.getAttribute('href'))")
+    assert len(links) > 12 and all(t.page.query_selector(link) for link in links)
+    pictures = t.page.eval_on_selector_all(
+        "svg", "es => es.map(e => e.getAttribute('aria-label') || e.getAttribute('aria-hidden'))"
+    )
+    assert len(pictures) > 60 and all(pictures)
+    assert all(t.page.eval_on_selector_all("figure", "es => es.map(e => e.textContent.trim())"))
+    # figures and contents are open on a desk and folded on a phone; the keyboard opens them
+    assert t.page.locator(".plane").first.is_visible() == (width > 1000)
+    assert t.page.locator("nav ol").is_visible() == (width > 1000)
+    if width < 1000:
+        t.page.focus("nav summary")
+        t.page.keyboard.press("Enter")
+        assert t.page.locator("nav ol").is_visible()
     back, ink = t.page.evaluate(
         "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
     )
     assert (sum(map(int, _rgb(back))) < sum(map(int, _rgb(ink)))) == (scheme == "dark")
     t.shot(f"report-{width}")
+    t.page.emulate_media(media="print")
+    t.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert t.page.locator("table").last.is_visible() and not t.page.locator("nav").is_visible()
 
 
 def _rgb(css: str) -> list[str]:

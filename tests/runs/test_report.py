@@ -60,7 +60,7 @@ def test_several_seeds_and_settings():
     make(seed=9, steps=9, finish=False)
     text = runs.report().read_text()
     table = text.partition('id="do-seeds')[2].partition("</table>")[0]
-    assert table.count("<tr") == 4 and "steps=3" in table and ".110 [" in table and "n=3" in table
+    assert table.count("<tr") == 3 and "steps=3" in table and ".110 [" in table and "n=3" in table
     assert "steps=2" in text and "7 differences stand here" in text
     assert "mine-" in text and "running" in text
 
@@ -86,7 +86,7 @@ def test_the_first_screen_says_what_ran_and_what_to_distrust():
     assert "Judges: gpt-9" in first and "Data: mine.jsonl" in first and "/far" not in first
     assert "The gain" in first and 'href="#what-should-you-distrust"' in first
     # A notebook that kept nothing has no answer.
-    assert first.count('<section class="card">') == 2 and rest.count("<h2") == 4
+    assert first.count('<section class="card">') == 2 and rest.count("<h2") == 5
 
 
 def test_results_with_one_question_answer_it_together():
@@ -109,7 +109,7 @@ def test_nothing_is_compared_that_did_not_vary():
         make(seed=seed, gain=0.1)
     make(name="other", gain=0.2)
     text = runs.report().read_text()
-    assert "Do seeds and settings change" not in text and "Mean over" not in text
+    assert "no number varied over seeds or settings" in text and "Mean over" not in text
     make(seed=3, gain=0.2)
     text = runs.report().read_text()
     assert "Mean over 4 seeds, which gave .100 to .200" in text
@@ -130,6 +130,26 @@ def test_an_empty_folder_and_another_place(tmp_path):
     make()
     path = runs.report(tmp_path / "runs", tmp_path / "elsewhere" / "page.html")
     assert "../runs/mine-" in path.read_text()
+
+
+def test_the_executed_notebook_is_a_page_beside_it():
+    import nbformat
+    from nbformat import v4
+
+    session = make()
+    figure = json.loads(kit.plot({"a": Estimate(0.4, 0.3, 0.5)}).to_json())
+    output = v4.new_output("display_data", {"application/vnd.plotly.v1+json": figure})
+    badge = v4.new_markdown_cell("![Open it](https://example.org/badge.svg)")
+    book = v4.new_notebook(cells=[badge, v4.new_code_cell("draw()", outputs=[output])])
+    nbformat.write(book, session.folder / "mine.ipynb")
+    text = runs.report().read_text()
+    page = session.folder / "mine.html"
+    assert text.count(f'href="{session.folder.name}/mine.html"') == 2
+    assert ">draw<" in page.read_text() and '<figure class="drawn">' in page.read_text()
+    assert "https://" not in page.read_text() and "Open it" in page.read_text()
+    stamp = page.stat().st_mtime_ns
+    runs.report()
+    assert page.stat().st_mtime_ns == stamp
 
 
 @pytest.mark.slow
