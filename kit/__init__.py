@@ -17,7 +17,7 @@ _ROOMS = {
     "judging": "judge ajudge estimate judge_of Ledger Budget",
     "tuning": "workbench audit",
     "people": "agreement_report rate label view",
-    "rewards": "grade Composer trivial",
+    "rewards": "grade Composer trivial explain",
     "evaluation": "answer compare",
     "training": "train reward_function",
     "stats.calibration": "reliability ece sensitivity recalibrate risk_coverage",

@@ -35,6 +35,7 @@ from .records.tables import per_group as per_group
 from .records.tables import show as show
 from .records.tables import table as table
 from .rewards import Composer as Composer
+from .rewards import explain as explain
 from .rewards import grade as grade
 from .rewards import trivial as trivial
 from .rubrics import split as split

@@ -362,6 +362,49 @@ def compare(
     )
 
 
+def explain(
+    tasks: str,
+    answers: str | None = None,
+    /,
+    *,
+    id: str = "",
+    judge: str = "code",
+    base_url: str | None = None,
+    reward: str = "rubric",
+    ledger: Path | None = None,
+) -> Output:
+    """Show one answer whole: the judge's messages, its reply, each verdict, and the reward line by line.
+
+    Args:
+        tasks: a file with prompts and criteria
+        answers: a file of answers, where the tasks' file has none
+        id: TASK/ANSWER (default: the first answer)
+        judge: code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
+        base_url: of an OpenAI-compatible server; the key comes from the environment
+        reward: how verdicts become scores: rubric, a preset or a YAML file
+        ledger: stored verdicts (default: in the kit's cache)
+    """
+    from rich.console import Console
+
+    both = _joined(tasks, answers)
+    by_ids = {"/".join(r.ids): r for r in both.responses}
+    id = id or next(iter(by_ids), "TASK/ANSWER")
+    settings.check_names([id], by_ids, where="option --id")
+    asking = _asking(judge, None, base_url, ledger=ledger)
+    answer = by_ids[id]
+    explanation = kit.explain(
+        both.by_id[answer.task_id], answer, **asking, reward=reward
+    )
+    # Its codes of colour are left out where the output is no terminal.
+    console = Console(soft_wrap=True)
+    with console.capture() as coloured:
+        console.print(explanation)
+    return Output(
+        text=coloured.get().rstrip(),
+        data={"grade": explanation.grade, "sections": explanation.sections},
+    )
+
+
 def tune(
     tasks: str,
     answers: str | None = None,
@@ -822,6 +865,7 @@ STEPS: dict[str, tuple[Command, ...]] = {
     "Get answers, and compare models": (answer, compare),
     "Judge, and compare with people": (
         judge,
+        explain,
         tune,
         agree,
         rate,

@@ -17,7 +17,15 @@ from .llm import LLMJudge
 from .loop import wait
 from .prices import Budget, Usage, format_cost
 from .question import Plan, Question, Reading, Reply, Request, unknown
-from .runner import acomplete, ajudge, ajudge_pairs, complete, estimate, judge
+from .runner import (
+    LedgerLike,
+    acomplete,
+    ajudge,
+    ajudge_pairs,
+    complete,
+    estimate,
+    judge,
+)
 
 __all__ = [
     "Budget",
@@ -25,6 +33,7 @@ __all__ = [
     "JudgeSource",
     "LLMJudge",
     "Ledger",
+    "LedgerLike",
     "Plan",
     "Question",
     "Reading",

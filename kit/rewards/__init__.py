@@ -13,6 +13,7 @@ from .composer import (
     RewardSource,
     reward_presets,
 )
+from .explanation import Explanation, explain
 from .grades import Grades, grade, trivial
 from .rubric_score import PASS_THRESHOLD, CriteriaTree, score_rubric
 from .trivial_answers import trivial_answers
@@ -22,11 +23,13 @@ __all__ = [
     "AnswerClaim",
     "Composer",
     "CriteriaTree",
+    "Explanation",
     "FormatRule",
     "Grades",
     "RewardGate",
     "RewardSource",
     "claim_criteria",
+    "explain",
     "grade",
     "parse_citations",
     "reward_presets",

@@ -60,14 +60,7 @@ def score_rubric(
     (0.0, 1.0)
     """
     tree = CriteriaTree(criteria, how, gate_to)
-    # What is known of each criterion, by its id.
-    decided: CriterionValues = {}
-    for i, v in by_criterion(verdicts).items():
-        # A judge that answers "unknown" may still send a P(met): it pays nothing.
-        if v.is_known:
-            decided[i] = v.p if use == "p" and v.p is not None else v.value
-    worst = tree.fill(decided, is_best=False)
-    best = tree.fill(decided, is_best=True)
+    worst, best = tree.worst_and_best(verdicts, use)
     low, high = tree.score(worst), tree.score(best)
     # Every verdict unknown: the ends are those of all answers.
     lowest = tree.score(tree.fill({}, is_best=False))
@@ -128,6 +121,17 @@ class CriteriaTree:
                 f"no criterion at the top is above {orphans}",
                 fix="correct the field parent",
             )
+
+    def worst_and_best(
+        self, verdicts: Iterable[Verdict], use: Literal["value", "p"]
+    ) -> tuple[CriterionValues, CriterionValues]:
+        """The values of the leaves, unknown verdicts at their worst and at their best for the score."""
+        decided: CriterionValues = {}
+        for i, v in by_criterion(verdicts).items():
+            # A judge that answers "unknown" may still send a P(met): it pays nothing.
+            if v.is_known:
+                decided[i] = v.p if use == "p" and v.p is not None else v.value
+        return self.fill(decided, is_best=False), self.fill(decided, is_best=True)
 
     def fill(self, decided: CriterionValues, *, is_best: bool) -> CriterionValues:
         """The known values, and the others at their best or at their worst for the score."""

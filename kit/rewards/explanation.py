@@ -1,0 +1,170 @@
+"""One answer, whole: what the judge was asked, what it replied, and how the reward came about."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import indent
+
+from ..judging import JudgeSource, LedgerLike, ajudge_pairs, open_ledger, wait
+from ..records import Grade, Response, Task, Verdict
+from ..stats import format_number
+from .components import RubricComponent
+from .composer import Composer, RewardSource
+from .rubric_score import CriteriaTree
+
+STEP_TEXTS = {
+    "start": "nothing applies",
+    "component": "add {name}, by its weight",
+    "weights": "divide by the sum of the weights, {name}",
+    "format bonus": "add the format bonus",
+    "gate": "the gate of {name} is closed",
+    "cap": "at most {name}",
+    "scale": "times {name}",
+    "format gate": "the required form is missing: the least that any answer earns",
+}
+COLOURS = {
+    r"(?m)^\S.*$": "bold",
+    r"(?m)^  \S+: met\b": "green",
+    r"(?m)^  \S+: unmet\b": "red",
+    r"(?m)^  \S+: unknown\b": "yellow",
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation:
+    """Why an answer earned its reward: a text, coloured by rich, folded in a notebook.
+
+    sections : title -> lines. The last one is the arithmetic of the reward.
+    """
+
+    grade: Grade
+    sections: dict[str, list[str]]
+
+    def __repr__(self) -> str:
+        bodies = (
+            indent("\n".join(lines), "  ") for lines in self.sections.values()
+        )
+        return "\n\n".join(map("{}\n{}".format, self.sections, bodies))
+
+    def __rich__(self) -> object:
+        from rich.text import Text
+
+        text = Text(repr(self))
+        for pattern, style in COLOURS.items():
+            text.highlight_regex(pattern, style)
+        return text
+
+    def _repr_html_(self) -> str:
+        page = ""
+        for title, lines in self.sections.items():
+            # What was asked is long; the verdicts and the sum are what one reads first.
+            is_open = "" if title.startswith("Call") else " open"
+            text = html.escape("\n".join(lines))
+            page += f"<details{is_open}><summary>{html.escape(title)}</summary><pre>{text}</pre></details>"
+        return page
+
+
+def explain(
+    task: Task,
+    answer: Response,
+    *,
+    judge: JudgeSource = "code",
+    reward: RewardSource = "rubric",
+    ledger: LedgerLike = None,
+) -> Explanation:
+    """Show one answer whole: the judge's messages, its reply, each verdict, and the reward line by line.
+
+    judge, reward, ledger : as in `kit.judge` and `kit.grade`; stored verdicts are not paid again.
+
+    >>> from kit.records import Criterion
+    >>> check = {"name": "words", "max": 3}
+    >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="short", weight=2, check=check),))
+    >>> answer = Response(task_id="t", id="r", text="yes")
+    >>> print(*explain(task, answer).sections["Reward"], sep="\\n")
+    a: weight 2 x value 1.000 adds 2.000
+    their sum is divided by 2; required criteria gate to 0.0
+    rubric: 1.000
+    add rubric, by its weight: 1.000
+    divide by the sum of the weights, 1: 1.000
+    paid: 1.000
+    """
+    composer = Composer.from_config(reward)
+    pairs = composer.answers_to_judge([(task, answer)])
+    with open_ledger(ledger) as store:
+        verdicts = wait(ajudge_pairs(pairs, judge=judge, ledger=store))
+        keys: list[str] = []
+        for v in verdicts:
+            # A verdict may be made of votes, or come after a first one.
+            parts = v.meta.get("votes", [v.meta.get("first", {})])
+            keys += filter(None, [v.key, *(part.get("key") for part in parts)])
+        in_ledger = store.get(keys)
+        stored = [store.explain(key) for key in keys if key in in_ledger]
+    sections = {f"{task.id} / {answer.id}": [task.conversation, "", answer.text]}
+    # A call may hold several verdicts; a judge without a server has none.
+    calls = {call["call"]: call for call in stored if "call" in call}
+    for n, call in enumerate(calls.values(), 1):
+        messages = json.loads(call["request"])
+        chat = map("[{role}] {content}".format_map, messages)
+        sections[f"Call {n} of {call['judge']}"] = [
+            *chat,
+            "",
+            f"[reply] {call['reply']}",
+        ]
+    sections["Verdicts"] = [
+        f"{v.criterion_id}: {v.status}, value {format_number(v.value)}, P(met) {format_number(v.p, 2)} ({v.judge}): "
+        f"{v.reason or v.failure or 'no reason was given'}"
+        for v in verdicts
+    ]
+    grade = composer.grade(task, answer, verdicts)
+    paid = f"paid: {format_number(grade.score)}"
+    if grade.score is None:
+        paid = f"not paid: {grade.meta['excluded']}"
+    sections["Reward"] = [*_arithmetic(composer, task, answer, verdicts), paid]
+    return Explanation(grade=grade, sections=sections)
+
+
+def _arithmetic(
+    composer: Composer, task: Task, answer: Response, verdicts: list[Verdict]
+) -> Iterator[str]:
+    """The terms of each rubric, the components, and the steps from them to the reward."""
+    scores, steps = composer.scores_and_steps(task, answer, verdicts)
+    for c in composer.components:
+        score = scores[c.name]
+        if not score.applies:
+            yield f"{c.name}: does not apply"
+            continue
+        if isinstance(c, RubricComponent) and not composer.fails_format_gate(
+            answer
+        ):
+            yield from _rubric_terms(c, task, answer, verdicts)
+        yield f"{c.name}: {_both_ends(score.low, score.high)}"
+    # The sum starts at 0, which says nothing where something is added.
+    for step in steps[1:] or steps:
+        text = STEP_TEXTS[step.kind].format(name=step.name)
+        yield f"{text}: {_both_ends(step.low, step.high)}"
+
+
+def _rubric_terms(
+    c: RubricComponent, task: Task, answer: Response, verdicts: list[Verdict]
+) -> Iterator[str]:
+    """What each criterion adds, unknown verdicts at their worst and at their best, and what divides the sum."""
+    tree = CriteriaTree(task.criteria + c.extra_criteria(task, answer), c.how, None)
+    worst, best = tree.worst_and_best(verdicts, c.use)
+    # This writes the values of parents.
+    tree.score(worst)
+    tree.score(best)
+    terms = tree.terms(None, worst)
+    for low, high in zip(terms, tree.terms(None, best), strict=True):
+        yield (
+            f"{low.id}: weight {low.weight:g} x value {_both_ends(low.value, high.value)} "
+            f"adds {_both_ends(low.contribution, high.contribution)}"
+        )
+    yield f"their sum is divided by {tree.divisor(None, terms):g}; required criteria gate to {c.gate_to}"
+
+
+def _both_ends(low: float, high: float) -> str:
+    """One number, or both ends where unknown verdicts leave it open."""
+    return " to ".join(dict.fromkeys(map(format_number, (low, high))))
