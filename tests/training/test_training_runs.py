@@ -17,6 +17,7 @@ import pytest
 from msgspec.structs import replace
 from training_cases import (
     TINY,
+    FakeServer,
     Judge,
     Stop,
     demonstrations,
@@ -402,6 +403,27 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
         "dpo",
         "grpo",
     ]
+
+
+def test_a_trained_run_its_base_and_an_endpoint_stand_in_one_table(tmp_path):
+    some = tasks()
+    result = training.train(some, TINY, steps=2, lr=1.0, out=tmp_path / "trained")
+    options = {"max_tokens": 6, "ledger": tmp_path / "answers.sqlite", "progress": False}
+    with FakeServer() as server:
+        models = {
+            "base": TINY["model"],
+            "trained": result.folder,
+            "endpoint": {"endpoint": "fake", "base_url": server.url},
+        }
+        answers = {name: kit.answer(some, model, **options) for name, model in models.items()}
+        assert len(server.calls) == len(some)
+    texts = {name: [r.text for r in found.responses] for name, found in answers.items()}
+    assert texts["base"] != texts["trained"] and texts["endpoint"][0] == "echo: Say 0."
+    comparison = kit.compare(some, answers, progress=False)
+    rows = comparison.table().set_index("model")
+    assert list(rows.index) == list(models) and (rows["answers"] == len(some)).all()
+    assert rows.loc["base", "difference"] == "" and "n=6" in rows.loc["trained", "difference"]
+    assert comparison.rewards["endpoint"].n == 6
 
 
 def test_sft_learns_from_the_best_of_the_models_own_answers(tmp_path, caplog):
