@@ -14,7 +14,7 @@ from .kept import metrics_of
 
 Runs = str | Path | Sequence[tuple[Path, Run]] | None
 METRIC_COLUMNS = [
-    "notebook", "metric", "setting", "seedless", "seed", "value", "run", "estimate",
+    "notebook", "metric", "setting", "seedless", "seed", "value", "low", "high", "n", "run", "estimate",
 ]  # fmt: skip
 SEED_COLUMNS = [
     "notebook", "metric", "setting", "mean", "low", "high", "seeds", "worst", "best", "estimate",
@@ -92,17 +92,23 @@ def metric_rows(
     """The rows of `compare`, and the Estimate of each (None: a number without an interval)."""
     setting, seedless = differences(runs), differences(runs, but=("seed",))
     rows = [
-        (run.notebook, name, setting[at], seedless[at], run.seed, m.value, at.name, m.estimate)
+        (
+            *(run.notebook, name, setting[at], seedless[at], run.seed, m.value),
+            *(
+                getattr(m.estimate, "low", math.nan),
+                getattr(m.estimate, "high", math.nan),
+            ),
+            getattr(m.estimate, "n", math.nan),
+            *(at.name, m.estimate),
+        )
         for at, run in runs
         # What an unfinished run kept may come from half of its work.
         if run.status == "done"
         for name, m in metrics_of(run).items()
         if contains in name and isinstance(m.value, int | float)
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=METRIC_COLUMNS).astype({"value": float})
-    for place, limit in enumerate(("low", "high", "n"), 6):
-        limits = [getattr(e, limit, math.nan) for e in frame["estimate"]]
-        frame.insert(place, limit, pd.Series(limits, dtype=float))
+    ]
+    numbers = dict.fromkeys(("value", "low", "high", "n"), float)
+    frame = pd.DataFrame(rows, columns=METRIC_COLUMNS).astype(numbers)
     # Stable, so that of equal settings the newest run stays last.
     return frame.sort_values(
         ["notebook", "metric"], kind="stable", ignore_index=True

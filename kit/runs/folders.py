@@ -21,7 +21,7 @@ import psutil
 
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
-from ..records import Run, fingerprint, from_json, to_json
+from ..records import Run, fingerprint, from_json
 from ..records.tables import plain
 from ..system import paths, profiles
 from ..system.settings import nearest
@@ -137,7 +137,7 @@ def save(folder: Path, run: Run) -> None:
     # A field per line, so that two records can be compared with diff.
     paths.write(
         folder / RECORD,
-        msgspec.json.format(msgspec.json.encode(plain(to_json(run))), indent=1),
+        msgspec.json.format(msgspec.json.encode(plain(run)), indent=1),
     )
 
 

@@ -16,11 +16,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 import pandas as pd
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from msgspec.structs import replace
 
 from ..data.files import read_rows
@@ -56,14 +58,8 @@ def run(
     folder = Path(out or paths.runs()).expanduser().resolve() / plan.name
     # A sweep's cell watches its sweep from the first moment on.
     _end_with_parent()
-    lock = FileLock(lock_of(folder))
-    try:
-        # Two sweeps into one folder share its cells: each cell is run by one of them.
-        turn = lock.acquire(timeout=0)
-    except Timeout:
-        echo(f"another process runs {folder.name}; waiting for it")
-        turn = lock.acquire()
-    with turn:
+    # Two sweeps into one folder share its cells: each cell is run by one of them, and the other waits.
+    with FileLock(lock_of(folder)):
         # Asked under the lock: whoever was waited for may have finished the run.
         if is_done(folder) and not again:
             echo(f"finished before: {folder}")
@@ -107,9 +103,6 @@ def _execute_notebook(plan: folders.Plan, folder: Path, echo: Echo) -> None:
         finally:
             # The record that the notebook wrote, or the one above where it wrote none.
             run = folders.load(folder)
-            # The signal came after the last cell.
-            if status == "stopped" and run.status == "done":
-                status, error = "done", ""
             log.write(f"{status} {error}\n")
             seconds = round(time.monotonic() - begin, 2)
             folders.save(
@@ -138,10 +131,8 @@ def _run_kernel(plan: folders.Plan, folder: Path, log: TextIO, echo: Echo) -> No
             cls, nb_man: object, kernel_name: str, **_: object
         ) -> None:
             with tempfile.TemporaryDirectory(prefix="kit-") as sockets:
-                manager = {}
-                # Sockets of this user, where the system has them: others can read TCP ports.
-                if os.name == "posix":
-                    manager = {"transport": "ipc", "ip": f"{sockets}/kernel"}
+                # Sockets of this user, because others can read TCP ports.
+                manager = {"transport": "ipc", "ip": f"{sockets}/kernel"}
                 client = papermill.engines.PapermillNotebookClient(
                     nb_man,
                     kernel_name=kernel_name,
@@ -306,30 +297,28 @@ def _processes(
         PARENT: str(os.getpid()),
         folders.CODE: folders.code_fingerprint(),
     }
-    waiting = list(commands)
-    running: dict[int, subprocess.Popen[bytes]] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < max(jobs, 1):
-                index = waiting.pop(0)
-                running[index] = subprocess.Popen(
-                    commands[index],
-                    # A pipe that nobody reads would fill up and block the run.
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=env,
-                )
-            for index, process in list(running.items()):
-                if process.poll() is not None:
-                    del running[index]
-                    yield index, process.returncode
-            time.sleep(0.1)
-    finally:  # the sweep was stopped: its cells stop readably
-        for process in running.values():
-            # All are told before one is waited for, so that they stop at once.
-            process.terminate()
-        for process in running.values():
-            process.wait()
+    processes = []
+
+    def execute(index: int) -> tuple[int, int]:
+        # A pipe that nobody reads would fill up and block the run.
+        process = subprocess.Popen(
+            commands[index],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env,
+        )
+        processes.append(process)
+        return index, process.wait()
+
+    with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        try:
+            for end in as_completed(map(partial(pool.submit, execute), commands)):
+                yield end.result()
+        # The sweep was stopped: no cell begins, and those that run stop readably.
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
 
 
 def _on_ray(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import msgspec
@@ -56,11 +56,6 @@ class Metric:
             caption=row.get("caption") or "",
             sentence=row.get("sentence") or "",
         )
-
-    def row(self) -> dict[str, Any]:
-        """The metric as run.json holds it."""
-        row = asdict(self.estimate) if self.estimate else {"value": self.value}
-        return {**row, "sentence": self.sentence, "caption": self.caption}
 
     @property
     def is_difference(self) -> bool:

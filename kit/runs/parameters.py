@@ -35,9 +35,6 @@ class Parameter(msgspec.Struct, frozen=True):
     def convert(self, value: object) -> Any:
         """A value in the default's type, within its range; ValueError says what is wrong."""
         kind: Any = type(self.default)
-        # True is an int in Python; as a number of steps it is a mistake.
-        if isinstance(value, bool) and kind in (int, float):
-            value = str(value)
         converted = msgspec.convert(value, kind, strict=False)
         if kind is float and not math.isfinite(converted):
             raise ValueError("not a finite number")

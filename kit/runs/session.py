@@ -1,9 +1,9 @@
 """What a notebook holds while it runs: its parameters, its profile, its folder, and what it keeps there."""
 
 import itertools
-import math
 import numbers
 import os
+import resource
 import socket
 import sys
 import time
@@ -19,12 +19,11 @@ from filelock import FileLock, Timeout
 
 from ..errors import DataError
 from ..records import Run, fingerprint
-from ..records.tables import plain
 from ..stats import Estimate
 from ..system import device, paths, profiles
 from . import folders, parameters
 from .folders import is_done
-from .kept import Kept, Metric
+from .kept import Kept
 
 
 class Session:
@@ -43,7 +42,6 @@ class Session:
         self.folder, self.profile, self.params = folder, profile, record.params
         self._record, self._lock = record, lock
         self._begin = time.monotonic()
-        self.metrics: dict[str, Metric] = {}
         self._results: dict[str, Kept] = {}
         self._silent = is_done(folder)
         self._save("running")
@@ -68,11 +66,9 @@ class Session:
         elif isinstance(thing, str):
             self._results[name] = Kept(kind="sentence", text=thing, caption=caption)
         elif thing is None or isinstance(thing, numbers.Real):
-            # JSON has no infinity and no NaN: both are unknown
-            is_finite = thing is not None and math.isfinite(thing)
-            self.metrics[name] = Metric(
-                value=thing if is_finite else None, caption=caption
-            )
+            # JSON has no infinity and no NaN: both become None, unknown.
+            row = {"value": thing, "sentence": "", "caption": caption}
+            self._record.metrics[name] = row
         elif not self._keep_result(name, thing, caption):
             raise DataError(
                 f"a {type(thing).__name__} cannot be kept",
@@ -88,12 +84,8 @@ class Session:
         # Not by type: results of all rooms, and of users, offer these parts under the same names.
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
         if isinstance(estimate, Estimate):
-            self.metrics[name] = Metric(
-                value=estimate.value,
-                caption=caption,
-                sentence=estimate.sentence,
-                estimate=estimate,
-            )
+            words = {"sentence": estimate.sentence, "caption": caption}
+            self._record.metrics[name] = estimate.as_dict() | words
         if table is not None:
             self._store(
                 name,
@@ -136,11 +128,10 @@ class Session:
         run = msgspec.structs.replace(
             self._record,
             status=status,
-            metrics=plain({name: m.row() for name, m in self.metrics.items()}),
             seconds=round(time.monotonic() - self._begin, 2),
             meta={
                 **self._record.meta,
-                "results": plain(list(self._results.values())),
+                "results": [*self._results.values()],
                 "memory": _memory(),
             },
         )
@@ -250,12 +241,8 @@ def new_record(
     )
 
 
-def _memory() -> float | None:
-    """The peak memory of this process in GiB; None on Windows."""
-    try:
-        import resource
-    except ImportError:
-        return None
+def _memory() -> float:
+    """The peak memory of this process in GiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts bytes, Linux kilobytes.
     return round(peak / 2 ** (30 if sys.platform == "darwin" else 20), 2)

@@ -129,8 +129,9 @@ class AuditReport:
         return f"{self.table().to_string(index=False)}\n{self.line}"
 
     def _repr_html_(self) -> str:
-        caption = html.escape(f"{self.judge}: {self.line}")
-        return show(self.table(), caption=caption).to_html()
+        return show(
+            self.table(), caption=html.escape(f"{self.judge}: {self.line}")
+        ).to_html()
 
 
 def _mean_over_tasks(values: pd.Series) -> Estimate:

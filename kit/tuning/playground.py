@@ -15,6 +15,7 @@ from ..judging import Ledger, Usage, estimate, format_cost, judge, open_ledger
 from ..plots import Html, side_by_side
 from ..records import Response, group
 from ..rewards import grade
+from ..stats import format_number
 from ..system import paths, progress
 from .workbench import WorkbenchJudge, first_prompt, judge_with_prompt
 
@@ -91,7 +92,9 @@ class Playground:
         text = f"<p><b>{flips} of {len(now)} verdicts flipped.</b></p>"
         for task_id, mine in group((a.task_id, a) for a in answers).items():
             for answer in mine:
-                old, new = (_score_text(side.get(answer.ids)) for side in scores)
+                old, new = (
+                    format_number(side.get(answer.ids), 2) for side in scores
+                )
                 text += (
                     f"<p>Score of {html.escape(answer.id)}: {old}, now {new}.</p>"
                 )
@@ -114,9 +117,14 @@ class Playground:
 
         show: Any = display.display
         answer = self.tasks.responses[0]
-        task = self.edited[answer.task_id]
-        first = side_by_side(task, [answer], self.tasks.verdicts)
-        show(first if progress.headless() else self.controls())
+        if progress.headless():
+            show(
+                side_by_side(
+                    self.edited[answer.task_id], [answer], self.tasks.verdicts
+                )
+            )
+        else:
+            show(self.controls())
 
     def controls(self) -> object:
         """The fields and buttons, as a widget (ipywidgets 7.7 or 8)."""
@@ -165,8 +173,7 @@ class Playground:
             read()
 
         def keep_now(_: object) -> None:
-            where = html.escape(str(self.keep()))
-            result.value = f"<p>rubrics.jsonl and prompt.txt are in {where}.</p>"
+            result.value = f"<p>rubrics.jsonl and prompt.txt are in {html.escape(str(self.keep()))}.</p>"
 
         draw()
         menu.observe(draw, "value")
@@ -174,10 +181,9 @@ class Playground:
         prompt.observe(read, "value")
         run.on_click(judge_now)
         keep.on_click(keep_now)
-        title = w.HTML("<b>Weights and criteria</b>")
-        judged = [w.HTML("<b>Prompt</b>"), prompt, w.HBox([run, keep]), result]
-        return w.VBox([menu, number, title, fields, *judged])
-
-
-def _score_text(score: float | None) -> str:
-    return "unknown" if score is None else f"{score:.2f}"
+        return w.VBox(
+            [
+                *(menu, number, w.HTML("<b>Weights and criteria</b>"), fields),
+                *(w.HTML("<b>Prompt</b>"), prompt, w.HBox([run, keep]), result),
+            ]
+        )

@@ -125,9 +125,11 @@ def search(
     writer = reflect
     if not callable(writer):
         # Without another one, the judge's own model rewrites its prompt.
-        rewriter = judge_of(writer or bench.judge_of(bench.prompt))
         writer = partial(
-            complete, rewriter, ledger=bench.ledger, budget=bench.budget
+            complete,
+            judge_of(writer or bench.judge_of(bench.prompt)),
+            ledger=bench.ledger,
+            budget=bench.budget,
         )
     from gepa.api import optimize
 

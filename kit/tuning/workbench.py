@@ -425,8 +425,8 @@ class Workbench:
         `kit judge --prompt FILE`, `{"endpoint": MODEL, "prompt": FILE}` and training read it. Other
         settings of the trial are options of the judge and are not in it.
         """
-        prompt = self.trial(name or self.choose()).prompt
-        return paths.write(path, prompt.strip() + "\n")
+        trial = self.trial(name or self.choose())
+        return paths.write(path, trial.prompt.strip() + "\n")
 
     def plot(self, **options: Any) -> Figure:
         """The agreement of all trials on dev, with intervals."""
@@ -439,11 +439,6 @@ class Workbench:
             f"{BASELINE_NAME} to {name}": partial(self.flips, BASELINE_NAME, name)
             for name in list(self.trials)[1:]
         }
-
-    def _repr_html_(self) -> str:
-        if not self.trials:
-            return f"<p>{self!r}</p>"
-        return show(self.table()).to_html()
 
     def __repr__(self) -> str:
         count = ", ".join(

@@ -46,7 +46,7 @@ def test_an_edit_flips_a_verdict_and_is_paid_once(play, server):
     play.edit("t0", "b", text="Names no river", weight=3.0)
     assert play.estimate(answers).calls == 2
     text = play.compare(answers).text
-    assert "1 of 2 verdicts flipped" in text and "Score of r-t0: 0.50, now 1.00." in text
+    assert "1 of 2 verdicts flipped" in text and "Score of r-t0: .50, now 1.00." in text
     assert all(f"verdicts: {who}" in text for who in ("before", "now", "human"))
     assert "<img" not in text and "&lt;img" in text
     assert (len(server.calls), play.estimate(answers).calls) == (2, 0)
@@ -58,7 +58,7 @@ def test_a_weight_changes_the_score_and_no_verdict(play):
     answers = play.choose_answers("t3", 1)
     play.edit("t3", "a", weight=3.0)
     text = play.compare(answers).text
-    assert "0 of 2 verdicts flipped" in text and "Score of r-t3: 0.50, now 0.75." in text
+    assert "0 of 2 verdicts flipped" in text and "Score of r-t3: .50, now .75." in text
 
 
 def test_ten_answers_begin_with_those_of_the_task(play):
