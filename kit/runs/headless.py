@@ -103,6 +103,9 @@ def _execute_notebook(plan: folders.Plan, folder: Path, echo: Echo) -> None:
         finally:
             # The record that the notebook wrote, or the one above where it wrote none.
             run = folders.load(folder)
+            # The signal came after the last cell.
+            if status == "stopped" and run.status == "done":
+                status, error = "done", ""
             log.write(f"{status} {error}\n")
             seconds = round(time.monotonic() - begin, 2)
             folders.save(

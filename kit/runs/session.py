@@ -17,7 +17,7 @@ import msgspec
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from ..errors import DataError
+from ..errors import DataError, MissingError
 from ..records import Run, fingerprint
 from ..stats import Estimate
 from ..system import device, paths, profiles
@@ -138,13 +138,11 @@ class Session:
         folders.save(self.folder, run)
 
     def __repr__(self) -> str:
-        versions = ", ".join(
-            f"{k} {self._record.versions[k]}"
-            for k in ("python", "kit", "torch", "transformers", "trl")
-        )
+        versions = self._record.versions
         return (
             f"run {self.folder.name}: profile {self.profile.name} ({self.profile.why})\n"
-            f"{device.choose()}\n{versions}"
+            f"{device.choose()}\npython {versions['python']}, kit {versions['kit']}, torch {versions['torch']}, "
+            f"transformers {versions['transformers']}, trl {versions['trl']}"
         )
 
 
@@ -162,22 +160,9 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
         profile = profiles.resolve(record.profile)
     else:
         # In Jupyter or plain papermill.
-        file = f"{notebook}.ipynb"
-        places = paths.notebooks(file), Path.cwd() / file
-        if books := [book for book in places if book.is_file()]:
-            declared = parameters.read(books[0])
-            values = {k: params[k] for k in declared if k in params}
-            plan = folders.plan(books[0], values)
-            for name, value in values.items():
-                number = plan.values[name]
-                # YAML 1.1, which papermill reads, takes 1e-5 for a text.
-                if isinstance(value, str) and not isinstance(number, str):
-                    raise DataError(
-                        f"{name} is the text {value!r}",
-                        where="parameters",
-                        fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
-                    )
-        else:
+        try:
+            book = folders.find_notebook(f"{notebook}.ipynb")
+        except MissingError:
             # It lies elsewhere: its plain variables are its parameters.
             values = {
                 k: v
@@ -189,6 +174,18 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
             profile = profiles.resolve(params.get("profile") or None)
             key = fingerprint([folders.code_fingerprint(), profile.name, values])
             plan = folders.Plan(Path(), values, profile, f"{notebook}-{key[:8]}")
+        else:
+            values = {k: params[k] for k in parameters.read(book) if k in params}
+            plan = folders.plan(book, values)
+            for name, value in values.items():
+                number = plan.values[name]
+                # YAML 1.1, which papermill reads, takes 1e-5 for a text.
+                if isinstance(value, str) and not isinstance(number, str):
+                    raise DataError(
+                        f"{name} is the text {value!r}",
+                        where="parameters",
+                        fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
+                    )
         for number in itertools.count(1):
             beside = "" if number == 1 else f"-{number}"
             folder = paths.runs() / f"{plan.name}{beside}"

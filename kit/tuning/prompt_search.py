@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,6 @@ from ..judging import JudgeSource, complete, judge_of
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch
-    from gepa.core.result import GEPAResult
-    from gepa.proposer.reflective_mutation.base import LanguageModel
 
     from .workbench import Workbench
 
@@ -122,7 +120,7 @@ def search(
             where="search",
             fix=f"rows={len(track) + round_size}",
         )
-    writer = reflect
+    writer: Any = reflect
     if not callable(writer):
         # Without another one, the judge's own model rewrites its prompt.
         writer = partial(
@@ -134,12 +132,12 @@ def search(
     from gepa.api import optimize
 
     adapter = WorkbenchAdapter(bench, train)
-    result: GEPAResult[Any, Any] = optimize(
+    result = optimize(
         seed_candidate={PROMPT_COMPONENT: bench.prompt},
         trainset=feed,
         valset=track,
         adapter=adapter,
-        reflection_lm=cast("LanguageModel", writer),
+        reflection_lm=writer,
         reflection_prompt_template=REWRITE_TEMPLATE.read_text("utf-8"),
         reflection_minibatch_size=min(BATCH_SIZE, len(feed)),
         # A round that may pass the cap is not begun: its rows would be paid and not used.

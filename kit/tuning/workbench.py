@@ -178,8 +178,11 @@ class Workbench:
         # Raters that do not know, or split evenly, give no label.
         self.rows = rows.dropna(subset=["human"])
         self.doubts = len(rows) - len(self.rows)
-        prompts = self.rows.groupby("part")["cluster"].nunique()
-        prompts = prompts.reindex(PART_NAMES, fill_value=0)
+        prompts = (
+            self.rows.groupby("part")["cluster"]
+            .nunique()
+            .reindex(PART_NAMES, fill_value=0)
+        )
         few = prompts.index[prompts < MIN_PROMPTS]
         self.small = ""
         if len(few):
@@ -343,9 +346,10 @@ class Workbench:
             part=rows["part"],
             row=rows.index,
         )
-        changed = frame[frame["now"] != frame["before"]]
         flips = VerdictFlips(
-            changed.sort_values("effect", kind="stable").to_dict("records")
+            frame[frame["now"] != frame["before"]]
+            .sort_values("effect", kind="stable")
+            .to_dict("records")
         )
         flips.diff = trials["now"].diff(trials["before"])
         return flips
@@ -372,10 +376,10 @@ class Workbench:
         new, old = self.trial(name or self.choose()), self.trial(BASELINE_NAME)
         rows = self.rows[self.part == "test"]
         ids = sorted(rows["id"])
-        who = "a function" if callable(self.judge) else str(self.judge)
         request = fingerprint(
             [
-                *(ids, who),
+                ids,
+                "a function" if callable(self.judge) else str(self.judge),
                 [new.prompt, plain(new.settings), []],
                 [old.prompt, plain(old.settings), []],
             ]
@@ -399,8 +403,10 @@ class Workbench:
         dev = self.agreement(new.name)
         kappa_on_test = kappa(judged, "met", "human", cluster="cluster")
         sentence = claim(gain, new=new.name, old="the baseline")
-        optimism = format_number(dev.value - kappa_on_test.value)
-        sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
+        sentence += (
+            f" (Optimism, dev less test: {format_number(dev.value - kappa_on_test.value)}, "
+            f"from {format_number(dev.value)} on dev.)"
+        )
         if earlier:
             sentence += f" The test was read {len(earlier) + 1} times: this is not a sealed result."
         reading = SealedReading(dev, kappa_on_test, gain, sentence)
