@@ -71,9 +71,12 @@ def page(title: str, blocks: Iterable[object], *, path: str | Path) -> Path:
     script = ""
     if "plotly-graph-div" in str((groups, tree)):
         script = get_plotlyjs()
-    parts = {"groups": groups, "sections": tree, "plotly": script}
-    text = template(FOLDER / "page.html").render(title=title, **parts)
-    return paths.write(path, text)
+    return paths.write(
+        path,
+        template(FOLDER / "page.html").render(
+            title=title, groups=groups, sections=tree, plotly=script
+        ),
+    )
 
 
 @functools.cache
@@ -98,8 +101,11 @@ def _make_block(block: object) -> dict[str, Any]:
     if isinstance(block, str):
         return {"text": block}
     if isinstance(block, Section):
-        groups = _groups(block.blocks)
-        return {"title": block.title, "anchor": block.anchor, "groups": groups}
+        return {
+            "title": block.title,
+            "anchor": block.anchor,
+            "groups": _groups(block.blocks),
+        }
     if not isinstance(block, Card):
         return {"body": _to_html(block)}
     value: Any = {"": block.value} if hasattr(block.value, "low") else block.value

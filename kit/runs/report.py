@@ -66,8 +66,11 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     words = "\n".join([*doubts[:2], f"All {len(doubts)} caveats stand at the end."])
     doubt = plots.Card(DISTRUST, None, words, link=sections[-1].anchor)
     # Answers first: whoever opens the page wants them, and may stop there.
-    blocks = [_what_ran(runs), *cards, doubt, *sections]
-    return plots.page("Rubric rewards: report", blocks, path=path)
+    return plots.page(
+        "Rubric rewards: report",
+        [_what_ran(runs), *cards, doubt, *sections],
+        path=path,
+    )
 
 
 def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
@@ -87,22 +90,25 @@ def _what_ran(runs: Pairs) -> str:
     times = sorted((run.started or "")[:16].replace("T", " ") for _, run in runs)
     # The settings of a training begin with the name of its stage.
     named = {
-        (k.split()[-1], str(v))
+        (k.split()[-1], str(v or ""))
         for _, run in runs
         for k, v in run.params.items()
-        if v
     }
     profiles = {run.profile for _, run in runs}
     judges = {value for name, value in named if name.endswith("judge")}
     files = {
-        Path(value).name
+        # a notebook without a file of the user's reads the kit's own
+        Path(value).name or "shipped with the kit"
         for name, value in named
         if name.endswith("_file") or name in ("rubrics", "answers")
     }
-    words = [", ".join(sorted(v)[:6]) for v in (profiles, judges, files)]
+    words = [
+        ", ".join(sorted(filter(None, values))[:6]) or "not named"
+        for values in (profiles, judges, files)
+    ]
     return (
-        f"{done} of {len(runs)} runs are done, from {times[0]} to {times[-1]} UTC, profile {words[0]}.\n"
-        f"Judges: {words[1] or 'none'}. Data: {words[2] or 'shipped with the kit'}."
+        f"{done} of {len(runs)} runs are done, from {times[0]} to {times[-1]} UTC.\n"
+        f"Profile: {words[0]}. Judges: {words[1]}. Data: {words[2]}."
     )
 
 
@@ -175,8 +181,9 @@ def _results(folder: Path, run: Run) -> Iterator[Any]:
             yield plots.Section(
                 result.name, [result.caption, _read(folder, result)]
             )
-    values = {**run.params, **{name: str(m) for name, m in metrics.items()}}
-    table = pd.DataFrame(values.items(), columns=["setting or metric", "value"])
+    table = pd.DataFrame(
+        {**run.params, **metrics}.items(), columns=["setting or metric", "value"]
+    )
     yield plots.Section("All settings and numbers", [table.astype(str)])
 
 

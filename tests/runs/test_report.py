@@ -82,8 +82,8 @@ def test_the_first_screen_says_what_ran_and_what_to_distrust():
     make(gain=0.1)
     kit.start("empty", {**PARAMS, "judge": "gpt-9", "tasks_file": "/far/mine.jsonl"}).finish()
     first, _, rest = runs.report().read_text().partition('<section id="')
-    assert "2 of 2 runs are done" in first and "profile test" in first
-    assert "Judges: gpt-9" in first and "Data: mine.jsonl" in first and "/far" not in first
+    assert "2 of 2 runs are done" in first and "Profile: test" in first
+    assert "Judges: gpt-9" in first and "Data: mine.jsonl." in first and "/far" not in first
     assert "The gain" in first and 'href="#what-should-you-distrust"' in first
     # A notebook that kept nothing has no answer.
     assert first.count('<section class="card">') == 2 and rest.count("<h2") == 5
