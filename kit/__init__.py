@@ -28,21 +28,23 @@ _ROOMS = {
     "errors": "BudgetError DataError JudgeDownError KitError MissingError",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+# `kit.calibration` is the folder `stats/calibration`
+_PATH_OF = {room.rpartition(".")[2]: room for room in _ROOMS}
 __all__ = ["__version__", "guide", *_ROOM_OF]
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
         return pkgutil.resolve_name(f"kit.{_ROOM_OF[name]}:{name}")
-    if name in _ROOMS:
-        return pkgutil.resolve_name(f"kit.{name}")
+    if name in _PATH_OF:
+        return pkgutil.resolve_name(f"kit.{_PATH_OF[name]}")
     raise AttributeError(
         f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"
     )
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_PATH_OF})
 
 
 def guide() -> Any:

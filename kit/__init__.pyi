@@ -45,6 +45,7 @@ from .rubrics.lint import lint as lint
 from .runs import start as start
 from .stats import Estimate as Estimate
 from .stats import agree as agree
+from .stats import calibration as calibration
 from .stats import kappa as kappa
 from .stats import mean as mean
 from .stats.calibration import ece as ece
