@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -315,7 +314,8 @@ def _processes(
 
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         try:
-            for end in as_completed(map(partial(pool.submit, execute), commands)):
+            waiting = [pool.submit(execute, index) for index in commands]
+            for end in as_completed(waiting):
                 yield end.result()
         # The sweep was stopped: no cell begins, and those that run stop readably.
         finally:

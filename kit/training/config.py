@@ -179,6 +179,8 @@ def merge_settings(
         settings = {"preset": settings}
     if not values:
         values, settings = settings or {}, None
+    # its form is read first: `profiles` may be anything until then
+    base = places(values, names, where=where)
     over: dict[str, Any] = {}
     for layer in (
         values.get("profiles", {}).get(profile, {}),
@@ -186,7 +188,7 @@ def merge_settings(
         changes,
     ):
         over = overlay(over, places(layer, names, where=where))
-    return overlay(places(values, names, where=where), over), over
+    return overlay(base, over), over
 
 
 def of_names(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

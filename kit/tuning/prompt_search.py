@@ -132,7 +132,7 @@ def search(
     from gepa.api import optimize
 
     adapter = WorkbenchAdapter(bench, train)
-    result = optimize(
+    result: Any = optimize(
         seed_candidate={PROMPT_COMPONENT: bench.prompt},
         trainset=feed,
         valset=track,
