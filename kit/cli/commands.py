@@ -19,6 +19,8 @@ from .output import (
     Values,
     command_line,
     inspect_command,
+    screen_text,
+    text_table,
     with_commands,
 )
 
@@ -133,7 +135,8 @@ def inspect(
     lines = [repr(tasks)]
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
-        lines += [str(kit.summarize(tasks)), str(findings)]
+        numbers = kit.summarize(tasks).table()
+        lines += [text_table(numbers, header=False), str(findings)]
     if lint:
         rows = (((f.severity, f.message), f) for f in findings.findings)
         lines += [_line_of(*equal) for equal in kit.records.group(rows).values()]
@@ -234,9 +237,10 @@ def judge(
     score = kit.grade(both, verdicts, reward=reward).estimate
     causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
     if len(causes):
-        text += f"\n{causes.to_string(index=False)}"
+        text += f"\n{text_table(causes)}"
     if audit:
-        text += f"\n{kit.audit(tasks=both, **asking, budget=budget)}"
+        result = kit.audit(tasks=both, **asking, budget=budget)
+        text += f"\n{result.line}\n{text_table(result.table())}"
     # A run without a single known verdict is no result, however many answers it read.
     lost = sum(causes["verdicts"]) == len(verdicts)
     view = command_line(
@@ -349,9 +353,9 @@ def compare(
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
     kinds = comparison.by_kind()
-    text = [comparison.table().to_string(index=False)]
+    text = [text_table(comparison.table())]
     if len(kinds) > 1:
-        text.append(kinds.to_string(index=False))
+        text.append(text_table(kinds))
     return Output(
         text="\n\n".join([comparison.sentence, *text]),
         data={
@@ -384,8 +388,6 @@ def explain(
         reward: how verdicts become scores: rubric, a preset or a YAML file
         ledger: stored verdicts (default: in the kit's cache)
     """
-    from rich.console import Console
-
     both = _joined(tasks, answers)
     by_ids = {"/".join(r.ids): r for r in both.responses}
     id = id or next(iter(by_ids), "TASK/ANSWER")
@@ -395,12 +397,8 @@ def explain(
     explanation = kit.explain(
         both.by_id[answer.task_id], answer, **asking, reward=reward
     )
-    # Its codes of colour are left out where the output is no terminal.
-    console = Console(soft_wrap=True)
-    with console.capture() as coloured:
-        console.print(explanation)
     return Output(
-        text=coloured.get().rstrip(),
+        text=screen_text(explanation, folds=False),
         data={"grade": explanation.grade, "sections": explanation.sections},
     )
 
@@ -454,7 +452,7 @@ def tune(
     if search:
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
-    lines = [repr(bench), table.to_string(index=False)]
+    lines = [repr(bench), text_table(table)]
     if test:
         lines.append(f"sealed test: {bench.test(keep).sentence}")
     lines.append(f"prompt of the trial {keep!r}: {bench.export(out, keep)}")
@@ -487,10 +485,12 @@ def agree(
         answers: file of answers, where the labels do not hold them
     """
     both = _joined(tasks, answers)
+    agreement = kit.agreement_report(
+        both, _labels(labels), kit.load(verdicts).verdicts
+    )
     return Output(
-        data=kit.agreement_report(
-            both, _labels(labels), kit.load(verdicts).verdicts
-        ),
+        text=agreement.describe(text_table),
+        data=agreement,
         next=command_line("rate", tasks, labels, verdicts, answers=answers),
     )
 
@@ -682,9 +682,12 @@ def train(
     """
     if names or not config:
         table = kit.training.reference()
-        lines = [f"{r['name']:20} {r['default']:24} {r['meaning']}" for r in table]
         others = kit.training.renames()["renames"]
-        lines += ["", "names of other systems, and ours:"]
+        lines = [
+            text_table(table, header=False),
+            "",
+            "names of other systems, and ours:",
+        ]
         lines += [f"  {old}: {new}" for old, new in others.items()]
         return Output(
             text="\n".join(lines),
@@ -772,8 +775,11 @@ def run(
         table = [
             *kit.runs.parameters.read(kit.runs.find_notebook(notebook)).values()
         ]
-        lines = [f"{p.name:16} {p.default!r:24} {p.meaning}" for p in table]
-        return Output(text="\n".join(lines), data=table)
+        rows = [
+            {"name": p.name, "default": repr(p.default), "meaning": p.meaning}
+            for p in table
+        ]
+        return Output(text=text_table(rows), data=table)
     folder = kit.runs.run(
         notebook, set, profile=profile, out=out, again=again, echo=_echo
     )

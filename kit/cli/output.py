@@ -2,12 +2,13 @@
 
 import ast
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import cyclopts
 from cyclopts import Parameter
@@ -15,6 +16,11 @@ from cyclopts import Parameter
 from ..errors import DataError
 from ..system.settings import parse
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+# characters of a line that goes into a pipe or a file: there nothing is folded
+PIPED_WIDTH = 10_000
 LOAD = re.compile(r"load\('[^'\n]*'(?:, \w+=(?:\{.*?\}|'.*?'))+\)")
 
 
@@ -85,6 +91,50 @@ def command_line(command: str, *words: object, **options: object) -> str:
         elif value not in (None, False, ""):
             line += [flag, str(value)]
     return shlex.join(line)
+
+
+def text_table(
+    rows: "pd.DataFrame | Sequence[Mapping[str, str]]", *, header: bool = True
+) -> str:
+    """A table as aligned text, columns of numbers on the right. A terminal folds long cells.
+
+    >>> print(text_table([{"judge": "a", "n": 5}, {"judge": "b", "n": 12}]))
+    judge   n
+    a       5
+    b      12
+    """
+    # Help needs neither, and starts faster without them.
+    import pandas as pd
+    from rich.table import Table
+
+    frame = pd.DataFrame(rows)
+    table = Table(box=None, pad_edge=False, show_header=header, header_style="bold")
+    for name, column in frame.items():
+        is_number = pd.to_numeric(column, errors="coerce").notna().all()
+        table.add_column(str(name), justify="right" if is_number else "left")
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(_cell_text, row))
+    return screen_text(table)
+
+
+def _cell_text(value: object) -> str:
+    """A number with at most three decimals; NaN is an empty cell."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{round(value, 3):.9g}"
+    return str(value)
+
+
+def screen_text(thing: object, *, folds: bool = True) -> str:
+    """What rich makes of a thing: coloured in a terminal, plain in a pipe or a file."""
+    from rich.console import Console
+
+    # Texts of models are no markup.
+    console = Console(markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
+    with console.capture() as screen:
+        console.print(thing, soft_wrap=not folds)
+    return "\n".join(map(str.rstrip, screen.get().splitlines()))
 
 
 def inspect_command(file: str, **options: object) -> str:

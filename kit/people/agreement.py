@@ -1,7 +1,7 @@
 """A judge beside people: agreement overall and per criterion, and the rate that people would give."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -116,9 +116,13 @@ class AgreementReport:
         return text
 
     def __str__(self) -> str:
+        return self.describe(lambda frame: frame.to_string(index=False))
+
+    def describe(self, table_text: Callable[[pd.DataFrame], str]) -> str:
+        """The whole report as text. table_text : how its table is printed."""
         blocks = [f"{self.overall}\n{self.note}"]
         if len(self.table()):
-            blocks.append(self.table().to_string(index=False))
+            blocks.append(table_text(self.table()))
         blocks.append(
             f"{len(self.disagreements)} disagreements, the {len(self.worst)} surest:"
         )

@@ -428,6 +428,6 @@ def reference() -> list[dict[str, str]]:
         is_empty = field.default in (None, (), msgspec.NODEFAULT)
         defaults[field.name] = "" if is_empty else str(field.default)
     return [
-        {"name": name, "meaning": renames()["meanings"][name], "default": default}
+        {"name": name, "default": default, "meaning": renames()["meanings"][name]}
         for name, default in defaults.items()
     ]

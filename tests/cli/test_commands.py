@@ -379,6 +379,25 @@ def test_run_lists_the_parameters_of_a_notebook(capsys):
     assert code == 0 and re.search(r"^beta +0\.0 +pull towards .*at least 0$", out, re.M)
 
 
+def test_a_table_is_plain_when_piped_and_folds_in_a_terminal(own, capsys, monkeypatch):
+    """Numbers on the right, the sentence first, the next step last; in a terminal a bold head at most."""
+    words = ["judge", DATA / "rubrics.json", DATA / "answers.jsonl"]
+    code, piped, _ = run(capsys, *words)
+    sentence, _, head, row, following = piped.splitlines()
+    assert code == 0 and "verdicts (0 calls" in sentence and following.startswith("next: kit view")
+    assert head.index("verdicts") + len("verdicts") == row.index("934") + 3
+    assert "\x1b" not in piped and "the judge said that it cannot tell" in row
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, is_bold in (("xterm-256color", True), ("dumb", False)):
+        monkeypatch.setenv("TERM", name)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+            _, shown, _ = run(capsys, *words)
+        table = shown.splitlines()[2:-1]
+        assert ("\x1b[1m" in shown) == is_bold and "[.10, .39]" in shown
+        assert len(table) > 2 and max(len(re.sub(r"\x1b\[\d*m", "", t)) for t in table) <= 80
+
+
 def test_no_command_is_help_with_an_exit_code(capsys):
     code, out, _ = run(capsys)
     assert code == 2 and "Usage: kit" in out
