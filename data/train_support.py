@@ -49,8 +49,9 @@ def demonstrations(folder: Path) -> Path:
 def main(arm: str, seed: int, folder: Path, **changes) -> None:
     """SFT once a seed, then GRPO paid by the arm's judge."""
     common = {
-        "tasks": str(paths.data("support.jsonl")), "model": "SmolLM2-135M-Instruct", "seed": seed, "max_answer_tokens": 32,
-        "eval_samples": 1, "eval_temperature": 1.0, "options": {"lr_scheduler_type": "constant"},
+        "tasks": str(paths.data("support.jsonl")), "model": "SmolLM2-135M-Instruct", "seed": seed,
+        "max_answer_tokens": 32, "eval_samples": 1, "eval_temperature": 1.0,
+        "options": {"lr_scheduler_type": "constant"},
     }  # fmt: skip
     sft = {"stage": "sft", "rows": str(demonstrations(folder)), "steps": 24, "batch": 8, "lr": 5e-4}
     first = kit.train({**common, **sft, "judge": "code", **changes}, out=folder / f"sft-{seed}")
