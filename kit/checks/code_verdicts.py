@@ -18,7 +18,7 @@ from ..records import (
     strip_thinking,
     unknown,
 )
-from ..system.settings import nearest
+from ..system.settings import nearest, require_name
 from .builtin_checks import CHECKS_BY_NAME, Measured, TermOrTerms, as_terms
 from .text_measures import has_word, visible_text
 
@@ -139,10 +139,7 @@ def _read_check(criterion: Criterion) -> tuple[CheckFunction, dict[str, Any]]:
     # Parquet fills absent fields with null, so null is "not there".
     raw = {k: v for k, v in (criterion.check or {}).items() if v is not None}
     name, is_negated = raw.pop("name", ""), raw.pop("not", False)
-    if name not in CHECKS_BY_NAME:
-        raise DataError(
-            f"there is no check {name!r}", fix=nearest(name, CHECKS_BY_NAME)
-        )
+    require_name("check", name, CHECKS_BY_NAME)
     function = CHECKS_BY_NAME[name]
     form = _arguments_struct(function)
     try:

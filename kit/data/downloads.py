@@ -18,9 +18,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ..errors import DataError, MissingError
+from ..errors import MissingError
 from ..system import paths
-from ..system.settings import nearest
+from ..system.settings import require_name
 
 RECORDED_SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
 RECORDED_FILES = ("items_e1.jsonl", "e3_scores.parquet", "responses.db.gz")
@@ -49,8 +49,7 @@ def fetch(name: str) -> Path:
         "small": small_model,
         "judge": partial(judge_model, download=True),
     }
-    if name not in calls:
-        raise DataError(f"there is no download {name!r}", fix=nearest(name, calls))
+    require_name("download", name, calls)
     return calls[name]()
 
 

@@ -18,7 +18,7 @@ from .. import checks
 from ..errors import DataError
 from ..records import Finding, Response, Task, Verdict, fingerprint, group
 from ..system import paths
-from ..system.settings import nearest
+from ..system.settings import require_name
 from .files import Source, parse_chats, row_fields, rows_of
 from .formats import FORMATS, READ_BY_A_FORM, format_of_rows, no_form
 from .rows import ID, Row, near_names
@@ -192,12 +192,7 @@ def load(
     >>> tasks, tasks[0].criteria[0].weight
     (TaskSet(rubric: 1 tasks, 0 answers, 0 verdicts, 1 findings), 2.0)
     """
-    if format not in ("auto", *FORMATS):
-        raise DataError(
-            f"there is no form {format!r}",
-            where="format",
-            fix=nearest(format, FORMATS),
-        )
+    require_name("form", format, ("auto", *FORMATS), where="format")
     return _Reader(source, format, dict(fields or {})).run(source, on_error)
 
 

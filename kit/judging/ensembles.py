@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
 from ..records import Response, Verdict
+from ..system.settings import require_name
 from .judge import Judge, judge_of, split_spec
 from .ledger import COSTS, short_hash
 from .llm import LLMJudge
@@ -65,12 +66,7 @@ class Panel(Ensemble):
         rule: Literal["majority", "mean"] = "majority",
         name: str | None = None,
     ):
-        if rule not in ("majority", "mean"):
-            raise DataError(
-                f"there is no rule {rule!r}",
-                where="judge panel",
-                fix="rule is majority or mean",
-            )
+        require_name("rule", rule, ("majority", "mean"), where="judge panel")
         super().__init__(judges, "panel", name)
         # Fewer known votes than half would let one member speak for the panel.
         self.rule, self.quorum = rule, len(self.members) // 2 + 1

@@ -34,7 +34,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..records import Criterion, Response, Task
-from ..system.settings import nearest
+from ..system.settings import require_name
 from .ledger import hash_answer, short_hash, subject_keys
 from .prompt import criterion_texts
 from .question import Place, Plan, Question, Reading, Step, unknown
@@ -204,8 +204,5 @@ def split_spec(
         options = dict(value)
         return kinds[0], options.pop(kinds[0]), options
     kind, _, subject = str(value).partition(":")
-    if not isinstance(value, str) or kind not in KINDS:
-        raise DataError(
-            f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS)
-        )
+    require_name("judge", kind, KINDS, where=where)
     return kind, subject or None, {}

@@ -53,6 +53,10 @@ class RubricComponent(RewardComponent, frozen=True, kw_only=True):
     static: str | tuple[str, ...] = ()
     instance_rubrics_only: bool = False
 
+    def __post_init__(self) -> None:
+        # Every name is checked now: a slip in a config must not surface after hours of training.
+        static_criteria(self.static)
+
     def extra_criteria(
         self, task: Task, response: Response
     ) -> tuple[Criterion, ...]:

@@ -32,14 +32,13 @@ from ..system.settings import (
     load,
     make,
     nearest,
+    require_name,
 )
 from .citations import parse_citations
 from .components import (
     COMPONENT_KINDS,
     FiniteNumber,
     RewardComponent,
-    RubricComponent,
-    static_criteria,
 )
 from .rubric_score import MAX_WIDTH, paid_score
 
@@ -149,14 +148,13 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             )
         fields = dict(config)
         if (name := fields.pop("preset", None)) is not None:
-            presets = reward_presets()
-            if name not in presets:
+            if name not in reward_presets():
                 raise DataError(
                     f"{name!r} is neither a preset nor a file",
                     where=where,
-                    fix=nearest(name, presets),
+                    fix=nearest(name, reward_presets()),
                 )
-            fields = {"name": name, **presets[name], **fields}
+            fields = {"name": name, **reward_presets()[name], **fields}
         return _build_composer(fields, where)
 
     @property
@@ -354,39 +352,28 @@ def _build_composer(fields: dict[str, Any], where: str) -> Composer:
             where=where,
             fix="components: [{kind: rubric}]",
         )
-    components: list[RewardComponent] = []
+    components: dict[str, RewardComponent] = {}
     for n, row in enumerate(rows, 1):
         kind, place = str(row.get("kind")), f"{where}, component {n}"
-        if kind not in COMPONENT_KINDS:
-            raise DataError(
-                f"there is no kind {kind!r}",
-                where=place,
-                fix=nearest(kind, COMPONENT_KINDS),
-            )
+        require_name("kind", kind, COMPONENT_KINDS, where=place)
         # Names must differ, and a config seldom has two components of one kind.
         name = row.get("name") or row.get("verifier") or kind
-        values = {**row, "name": name}
-        if name in weights:
-            values["weight"] = weights[name]
-        component = make(COMPONENT_KINDS[kind], values, where=place)
-        if isinstance(component, RubricComponent):
-            # Every name is checked now: a slip in a config must not surface after hours of training.
-            static_criteria(component.static)
-            if only_instance:
-                component = replace(component, instance_rubrics_only=True)
-        components.append(component)
-    names = [c.name for c in components]
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"components share a name: {names}",
-            where=where,
-            fix="give each a `name`",
-        )
-    check_names(weights, names, where=f"{where}, field weights")
+        if name in components:
+            raise DataError(
+                f"two components share a name: {name}",
+                where=where,
+                fix="give each a `name`",
+            )
+        weight = weights.get(name, row.get("weight", 1.0))
+        values = {**row, "name": name, "weight": weight}
+        if only_instance and kind == "rubric":
+            values["instance_rubrics_only"] = True
+        components[name] = make(COMPONENT_KINDS[kind], values, where=place)
+    check_names(weights, components, where=f"{where}, field weights")
     composer = make(Composer, {**fields, "components": []}, where=where)
     check_names(
         (gate.component for gate in composer.gates),
-        names,
+        components,
         where=f"{where}, field gates",
     )
-    return replace(composer, components=tuple(components))
+    return replace(composer, components=tuple(components.values()))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import indent
 
 from ..judging import JudgeSource, LedgerLike, ajudge_pairs, open_ledger, wait
+from ..plots import template
 from ..records import Grade, Response, Task, Verdict
 from ..stats import format_number
 from .components import RubricComponent
@@ -58,13 +59,8 @@ class Explanation:
         return text
 
     def _repr_html_(self) -> str:
-        page = ""
-        for title, lines in self.sections.items():
-            # What was asked is long; the verdicts and the sum are what one reads first.
-            is_open = "" if title.startswith("Call") else " open"
-            text = html.escape("\n".join(lines))
-            page += f"<details{is_open}><summary>{html.escape(title)}</summary><pre>{text}</pre></details>"
-        return page
+        page = template(Path(__file__).with_suffix(".html"))
+        return str(page.render(sections=self.sections))
 
 
 def explain(
@@ -156,13 +152,14 @@ def _rubric_terms(
     # This writes the values of parents.
     tree.score(worst)
     tree.score(best)
-    terms = tree.terms(None, worst)
-    for low, high in zip(terms, tree.terms(None, best), strict=True):
+    terms, divisor = tree.terms_and_divisor(None, worst)
+    highest, _ = tree.terms_and_divisor(None, best)
+    for low, high in zip(terms, highest, strict=True):
         yield (
             f"{low.id}: weight {low.weight:g} x value {_both_ends(low.value, high.value)} "
             f"adds {_both_ends(low.contribution, high.contribution)}"
         )
-    yield f"their sum is divided by {tree.divisor(None, terms):g}; required criteria gate to {c.gate_to}"
+    yield f"their sum is divided by {divisor:g}; required criteria gate to {c.gate_to}"
 
 
 def _both_ends(low: float, high: float) -> str:

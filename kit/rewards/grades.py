@@ -42,8 +42,6 @@ class Grades(list[Grade]):
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
 
     def _repr_html_(self) -> str:
-        if not self:
-            return repr(self)
         return show(self.table(), caption=repr(self)).to_html()
 
 

@@ -163,42 +163,37 @@ class CriteriaTree:
         self, parent: str | None, values: CriterionValues
     ) -> float | None:
         """The score of the criteria below `parent`; None where none of them has a weight."""
-        terms = self.terms(parent, values)
+        terms, divisor = self.terms_and_divisor(parent, values)
         if not terms:
             return None
-        return sum(t.contribution for t in terms) / self.divisor(parent, terms)
+        return sum(t.contribution for t in terms) / divisor
 
-    def terms(
+    def terms_and_divisor(
         self, parent: str | None, values: CriterionValues
-    ) -> list[CriterionTerm]:
-        """What each scored criterion below `parent` adds to the sum that `divisor` divides."""
-        counts_absence = self._counts_absence(parent)
+    ) -> tuple[list[CriterionTerm], float]:
+        """What each scored criterion below `parent` adds, and what their sum is divided by (never 0)."""
+        how = self.how
+        # Inside a tree a value must stay in [0, 1].
+        if parent is not None and how != "mean":
+            how = "flip"
         terms = []
         for c in self.children.get(parent, ()):
             value, weight = values[c.id], c.weight
             if value is None or not weight:
                 continue
-            if self.how == "mean":
+            if how == "mean":
                 weight = math.copysign(1, weight)
             contribution = weight * value
-            if counts_absence and weight < 0:
+            # A fault that is absent earns its weight; in the other forms one that is there costs it.
+            if how in ("mean", "flip") and weight < 0:
                 contribution -= weight
             terms.append(CriterionTerm(c.id, weight, value, contribution))
-        return terms
-
-    def divisor(self, parent: str | None, terms: Sequence[CriterionTerm]) -> float:
-        """What the sum of the contributions is divided by; never 0 where there is a term."""
-        total = sum(abs(t.weight) for t in terms)
+        divisor = sum(abs(t.weight) for t in terms)
         positive = sum(max(t.weight, 0.0) for t in terms)
-        if self._counts_absence(parent):
-            return total
         # open-instruct never divides by less than 1, so small weights stay small rewards.
-        if self.how == "open_instruct":
-            return max(positive, 1.0)
+        if how == "open_instruct":
+            divisor = max(positive, 1.0)
         # A rubric of faults alone has no positive weight to divide by.
-        return positive if self.how == "net" and positive else total
-
-    def _counts_absence(self, parent: str | None) -> bool:
-        """True where a fault that is absent earns its weight, else one that is there costs it."""
-        # Inside a tree a value must stay in [0, 1].
-        return parent is not None or self.how in ("mean", "flip")
+        elif how == "net" and positive:
+            divisor = positive
+        return terms, divisor

@@ -5,10 +5,9 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..errors import DataError
 from .device import choose, has_nvidia, import_torch
 from .paths import home
-from .settings import nearest
+from .settings import require_name
 
 NAMES = ("test", "cpu", "t4", "gpu", "cluster")
 
@@ -34,12 +33,9 @@ def resolve(name: str | None = None) -> Profile:
         profile = Profile(variable, "KIT_PROFILE is set")
     else:
         profile = _detect()
-    if profile.name not in NAMES:
-        raise DataError(
-            f"there is no profile {profile.name!r}",
-            where="parameter profile, or KIT_PROFILE",
-            fix=nearest(profile.name, NAMES),
-        )
+    require_name(
+        "profile", profile.name, NAMES, where="parameter profile, or KIT_PROFILE"
+    )
     return profile
 
 

@@ -33,6 +33,22 @@ def nearest(name: str, names: Iterable[str]) -> str:
     )
 
 
+def require_name(
+    kind: str, name: object, valid: Iterable[str], *, where: str = ""
+) -> None:
+    """DataError where a name is not one of the valid ones. kind : what it should name.
+
+    >>> require_name("judge", "code", ["code", "small"])
+    """
+    names = list(valid)
+    if name not in names:
+        raise DataError(
+            f"there is no {kind} {name!r}",
+            where=where,
+            fix=nearest(str(name), names),
+        )
+
+
 def check_names(names: Iterable[str], valid: Iterable[str], *, where: str) -> None:
     """DataError that lists every name that is not among the valid ones, each with the nearest of them.
 
