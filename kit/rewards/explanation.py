@@ -1,7 +1,5 @@
 """One answer, whole: what the judge was asked, what it replied, and how the reward came about."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Grades of many answers, and of the policies that need no skill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -9,8 +9,7 @@ import pandas as pd
 
 from ..records import Run
 from ..stats import over_seeds as mean_over_seeds
-from .folders import find
-from .kept import metrics_of
+from .folders import find, metrics_of
 
 Runs = str | Path | Sequence[tuple[Path, Run]] | None
 METRIC_COLUMNS = [

@@ -337,8 +337,9 @@ def _on_ray(
 
     def execute(index: int, command: list[str]) -> tuple[int, int]:
         env = {**os.environ, PARENT: str(os.getpid())}
-        done = subprocess.run(command, capture_output=True, env=env)
-        return index, done.returncode
+        return index, subprocess.run(
+            command, capture_output=True, env=env
+        ).returncode
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     # A worker that died (a lost machine) is tried three times more by Ray itself.

@@ -4,6 +4,7 @@ import html
 import io
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -19,11 +20,11 @@ from ..records import Run
 from ..stats import format_number
 from ..system import paths
 from .compare import over_seeds, overview, pairs, settings_grids
-from .kept import Kept, kept_by, metrics_of
-from .notebook_page import write_notebook_page
+from .folders import Kept, kept_by, metrics_of
 
 Pairs = Sequence[tuple[Path, Run]]
 ROWS = 60  # of a table
+FIGURE = "application/vnd.plotly.v1+json"
 DISTRUST = "What should you distrust?"
 GRID = "a row for each setting; where several seeds ran, their mean and its interval over seeds."
 
@@ -46,15 +47,14 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     sections, cards = [], []
     for at, run in newest(runs).values():
         answers = _answers(run, seeds[seeds["notebook"] == run.notebook])
-        # all questions, or else one headline
-        title, front = run.notebook, answers[:1]
-        if front and front[0].title.endswith("?"):
-            title, front = front[0].title, answers
+        title = run.notebook
+        if answers and answers[0].title.endswith("?"):
+            title = answers[0].title
         write_notebook_page(at / f"{run.notebook}.ipynb")
         links = plots.Html(f"<p>{_links(at, run, path.parent)}</p>")
         section = plots.Section(title, [*answers, links, *_results(at, run)])
         sections.append(section)
-        cards += [replace(card, link=section.anchor) for card in front]
+        cards += [replace(card, link=section.anchor) for card in answers]
     listed = "<li>".join(map(html.escape, doubts))
     sections += [
         plots.Section(
@@ -64,13 +64,37 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         plots.Section(DISTRUST, [plots.Html(f"<ul><li>{listed}</ul>")]),
     ]
     words = "\n".join([*doubts[:2], f"All {len(doubts)} caveats stand at the end."])
-    doubt = plots.Card(DISTRUST, None, words, link=sections[-1].anchor)
+    cards.append(plots.Card(DISTRUST, None, words, link=sections[-1].anchor))
     # Answers first: whoever opens the page wants them, and may stop there.
     return plots.page(
         "Rubric rewards: report",
-        [_what_ran(runs), *cards, doubt, *sections],
+        [_what_ran(runs), *cards, *sections],
         path=path,
     )
+
+
+def write_notebook_page(book: Path) -> None:
+    """Write BOOK.html beside an executed notebook, unless it is there already; figures become static."""
+    page = book.with_suffix(".html")
+    # a kernel in Jupyter leaves no executed notebook in the run's folder
+    if not book.is_file() or (
+        page.is_file() and page.stat().st_mtime > book.stat().st_mtime
+    ):
+        return
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    notebook = nbformat.read(book, 4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if FIGURE in output.get("data", {}):
+                output.data["text/html"] = plots.figure_html(
+                    output.data.pop(FIGURE)
+                )
+    body, _ = HTMLExporter(template_name="basic").from_notebook_node(notebook)
+    # a badge from elsewhere would ask the network: its words stay
+    body = re.sub(r'<img alt="([^"]*)" src="https?:[^>]*>', r"\1", body)
+    plots.page(f"Executed notebook {book.stem}", [plots.Html(body)], path=page)
 
 
 def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
@@ -113,7 +137,7 @@ def _what_ran(runs: Pairs) -> str:
 
 
 def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
-    """A card for each caption that is a question; a run without one has a card for each headline.
+    """A card for each caption that is a question; a run without one has a card for its first number.
 
     Metrics and sentences with the same question answer it together. seeds : metrics of this notebook
     over seeds; they say more than the newest run alone.
@@ -144,14 +168,11 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
             }
             value = lines or ", ".join(map(str, group.values())) or None
             cards.append(plots.Card(question, value, "\n".join(words)))
-    # Where the author gave no caption, the first two estimates.
-    headlines = [k for k, m in metrics.items() if m.caption] or [
-        k for k, m in metrics.items() if m.estimate
-    ][:2]
-    for name in [] if cards else headlines:
-        m = metrics[name]
-        words = [m.caption or m.sentence, spans.get(name, "")]
-        cards.append(plots.Card(name, m.estimate or str(m), "\n".join(words)))
+    # Where the author asked no question, the first result stands for the run.
+    for name, m in metrics.items():
+        if not cards and (m.caption or m.estimate):
+            words = [m.caption or m.sentence, spans.get(name, "")]
+            cards.append(plots.Card(name, m.estimate or str(m), "\n".join(words)))
     return cards
 
 

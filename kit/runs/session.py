@@ -22,8 +22,7 @@ from ..records import Run, fingerprint
 from ..stats import Estimate
 from ..system import device, paths, profiles
 from . import folders, parameters
-from .folders import is_done
-from .kept import Kept
+from .folders import Kept, is_done
 
 
 class Session:
@@ -67,8 +66,11 @@ class Session:
             self._results[name] = Kept(kind="sentence", text=thing, caption=caption)
         elif thing is None or isinstance(thing, numbers.Real):
             # JSON has no infinity and no NaN: both become None, unknown.
-            row = {"value": thing, "sentence": "", "caption": caption}
-            self._record.metrics[name] = row
+            self._record.metrics[name] = {
+                "value": thing,
+                "sentence": "",
+                "caption": caption,
+            }
         elif not self._keep_result(name, thing, caption):
             raise DataError(
                 f"a {type(thing).__name__} cannot be kept",
@@ -84,8 +86,11 @@ class Session:
         # Not by type: results of all rooms, and of users, offer these parts under the same names.
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
         if isinstance(estimate, Estimate):
-            words = {"sentence": estimate.sentence, "caption": caption}
-            self._record.metrics[name] = estimate.as_dict() | words
+            self._record.metrics[name] = {
+                **estimate.as_dict(),
+                "sentence": estimate.sentence,
+                "caption": caption,
+            }
         if table is not None:
             self._store(
                 name,

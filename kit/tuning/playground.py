@@ -1,7 +1,5 @@
 """Edit a criterion, its weight or the judge's prompt in a notebook, judge again, and see what flipped."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from pathlib import Path
