@@ -25,7 +25,7 @@ from ..judging import judge as run_judge
 from ..plots import Figure, forest
 from ..records import Response, Task, leaves
 from ..records.tables import IDS, met_of, show
-from ..stats import Estimate, format_interval, format_number, mean
+from ..stats import Estimate, mean
 from ..system import progress as bars
 
 
@@ -115,15 +115,11 @@ class AuditReport:
         # The file has the gravest first; of one gravity the surest.
         uses = [change.use for change in faults]
         faults.sort(key=lambda c: (uses.index(c.use), -self.rates[c.name].low))
-        worst = "; ".join(map(self._name_fault, faults[:MAX_NAMED_FAULTS]))
-        return f"Use: {uses[0]}. Worst: {worst}. Remedy: {faults[0].remedy}."
-
-    def _name_fault(self, change: AuditChange) -> str:
-        e = self.rates[change.name]
-        return (
-            f"{change.name} ({change.what}) {format_number(e.value, 2)} "
-            f"{format_interval(e.low, e.high)}, n={e.n}"
+        worst = "; ".join(
+            f"{c.name} ({c.what}) {self.rates[c.name]}"
+            for c in faults[:MAX_NAMED_FAULTS]
         )
+        return f"Use: {uses[0]}. Worst: {worst}. Remedy: {faults[0].remedy}."
 
     def __repr__(self) -> str:
         return f"{self.table().to_string(index=False)}\n{self.line}"

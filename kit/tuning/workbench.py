@@ -12,12 +12,14 @@ import hashlib
 import html
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -25,7 +27,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..judging import Budget, Judge, JudgeSource, Ledger, judge_of, open_ledger
+from ..judging import (
+    Budget,
+    Judge,
+    JudgeSource,
+    Ledger,
+    complete,
+    judge_of,
+    open_ledger,
+)
 from ..judging import judge as run_judge
 from ..judging.judge import split_spec
 from ..people import LabelFile, label_rows
@@ -42,7 +52,9 @@ from ..stats import (
 )
 from ..system import paths
 from ..system.settings import check_names
-from .prompt_search import search
+
+if TYPE_CHECKING:
+    from gepa.core.adapter import EvaluationBatch
 
 # A name, a mapping with options, or a function prompt, **settings -> judge.
 WorkbenchJudge = JudgeSource | Callable[..., Judge]
@@ -63,6 +75,16 @@ LABEL_ADVICE = (
     "label answers to 100 prompts or more (30 show gains above .3 only); "
     "until then table() compares all rows, with its interval"
 )
+
+# GEPA's name of the text that it rewrites.
+PROMPT_COMPONENT = "instructions"
+REWRITE_TEMPLATE = Path(__file__).with_name("rewrite.txt")
+# To the rewriter; judges write "unmet".
+REWRITER_WORDS = {1.0: "met", 0.0: "not met"}
+# Mistakes that one rewrite sees; the recorded search used as many.
+BATCH_SIZE = 6
+# Characters of a task or an answer that the rewriter sees.
+MAX_CHARACTERS = 3000
 
 
 @dataclass(frozen=True)
@@ -265,7 +287,73 @@ class Workbench:
         )
         return rows.merge(frame, how="left", on=IDS).set_index(rows.index)
 
-    search = search
+    def search(
+        self,
+        *,
+        rows: int = 300,
+        reflect: JudgeSource | Callable[[str], str] | None = None,
+    ) -> list[str]:
+        """Let GEPA rewrite the baseline's prompt (Agrawal et al. 2025), from the judge's mistakes on train.
+
+        Returns the names of the trials that came of it. They compete on dev.
+        rows : at most so many rows of train are judged; then each new prompt is judged as a trial.
+        reflect : who rewrites, a judge's name or mapping, or a function prompt -> text (default: the
+        judge's own model). Replies are in the ledger, so a search that was stopped goes on where it was.
+        """
+        self.need_parts("search")
+        train = self.rows[self.part == "train"]
+        # Rows on which GEPA follows its candidates, and rows that feed the rewriter, by prompt.
+        prompts = np.random.default_rng(0).permutation(
+            sorted(set(train["cluster"]))
+        )
+        is_tracked = train["cluster"].isin(prompts[: round(len(prompts) / 2)])
+        track = train.index[is_tracked].tolist()
+        feed = train.index[~is_tracked].tolist()
+        # Rows that one round may judge.
+        round_size = 2 * min(BATCH_SIZE, len(feed)) + len(track)
+        if rows < len(track) + round_size:
+            raise DataError(
+                f"{rows} rows are too few for a round",
+                where="search",
+                fix=f"rows={len(track) + round_size}",
+            )
+        writer: Any = reflect
+        if not callable(writer):
+            # Without another one, the judge's own model rewrites its prompt.
+            writer = partial(
+                complete,
+                judge_of(writer or self.judge_of(self.prompt)),
+                ledger=self.ledger,
+                budget=self.budget,
+            )
+        from gepa.api import optimize
+
+        adapter = WorkbenchAdapter(self, train)
+        result: Any = optimize(
+            seed_candidate={PROMPT_COMPONENT: self.prompt},
+            trainset=feed,
+            valset=track,
+            adapter=adapter,
+            reflection_lm=writer,
+            reflection_prompt_template=REWRITE_TEMPLATE.read_text("utf-8"),
+            reflection_minibatch_size=min(BATCH_SIZE, len(feed)),
+            # A round that may pass the cap is not begun: its rows would be paid and not used.
+            stop_callbacks=lambda state: state.total_num_evals > rows - round_size,
+            # Of a minibatch without a mistake there is nothing to learn.
+            perfect_score=adapter.weight.min(),
+            logger=SimpleNamespace(log=_raise_first_error),
+            seed=0,
+            raise_on_exception=True,
+        )
+        # The first candidate is the prompt itself. Which of the others is used is decided on dev.
+        texts = dict.fromkeys(c[PROMPT_COMPONENT] for c in result.candidates[1:])
+        # Prompts that are trials already are not judged again.
+        names = {t.prompt: name for name, t in self.trials.items()}
+        for text in texts:
+            if text not in names:
+                n = sum(name.startswith("searched ") for name in self.trials) + 1
+                names[text] = self.try_(f"searched {n}", text).name
+        return [names[text] for text in texts]
 
     # -- what came of them
     def verdicts(self, name: str, part: str = "dev") -> pd.DataFrame:
@@ -431,8 +519,8 @@ class Workbench:
         `kit judge --prompt FILE`, `{"endpoint": MODEL, "prompt": FILE}` and training read it. Other
         settings of the trial are options of the judge and are not in it.
         """
-        trial = self.trial(name or self.choose())
-        return paths.write(path, trial.prompt.strip() + "\n")
+        prompt = self.trial(name or self.choose()).prompt
+        return paths.write(path, prompt.strip() + "\n")
 
     def plot(self, **options: Any) -> Figure:
         """The agreement of all trials on dev, with intervals."""
@@ -511,3 +599,67 @@ def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
         digest = hashlib.sha256(f"0|{cluster}".encode()).digest()
         places.append(int.from_bytes(digest[:8]) / 2**64)
     return np.array(PART_NAMES)[np.searchsorted(PART_EDGES, places, "right")]
+
+
+class WorkbenchAdapter:
+    """GEPA's view of the workbench. Rows weigh by label, so both labels count the same in a sum.
+
+    Without weights, a judge that passes everything would win where most answers pass.
+    """
+
+    propose_new_texts: Any = None
+
+    def __init__(self, bench: Workbench, train: pd.DataFrame):
+        counts = train["human"].value_counts()
+        self.bench, self.weight = bench, counts.max() / counts
+
+    def evaluate(
+        self,
+        batch: list[int],
+        candidate: dict[str, str],
+        capture_traces: bool = False,
+    ) -> EvaluationBatch[Any, Any]:
+        """Each row's weight where judge and people agree, else 0; an unknown verdict is 0, too."""
+        from gepa.core.adapter import EvaluationBatch
+
+        rows = self.bench.ask(
+            self.bench.rows.loc[batch], candidate[PROMPT_COMPONENT]
+        )
+        rows["right"] = rows["met"] == rows["human"]
+        scores = (rows["right"] * rows["human"].map(self.weight)).tolist()
+        lessons = list(map(_lesson_of_row, rows.itertuples()))
+        return EvaluationBatch(
+            outputs=batch,
+            scores=scores,
+            trajectories=lessons if capture_traces else None,
+        )
+
+    def make_reflective_dataset(
+        self,
+        candidate: dict[str, str],
+        batch: EvaluationBatch[Any, Any],
+        components: list[str],
+    ) -> dict[str, Sequence[dict[str, Any]]]:
+        """What the rewriter sees of each row."""
+        return dict.fromkeys(components, batch.trajectories or [])
+
+
+def _lesson_of_row(row: Any) -> dict[str, Any]:
+    return {
+        "Inputs": {
+            "Task": row.prompt[:MAX_CHARACTERS],
+            "Answer": row.answer[:MAX_CHARACTERS],
+            "Criterion": row.text,
+        },
+        "Generated Outputs": {
+            "Verdict": REWRITER_WORDS.get(row.met, "unknown"),
+            "Reason": row.reason[:MAX_CHARACTERS],
+        },
+        "Feedback": f"{'Right' if row.right else 'Wrong'}: people say {REWRITER_WORDS[row.human]}.",
+    }
+
+
+def _raise_first_error(message: str) -> None:
+    """GEPA logs what a rewriter raises, and goes on; here the first error ends the search."""
+    if error := sys.exception():
+        raise error
