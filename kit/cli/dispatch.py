@@ -122,8 +122,7 @@ def _fail(error: Exception) -> int:
             fix="pip install -c constraints.txt -e '.[train,server,tune]'",
         )
     elif isinstance(error, OSError):
-        is_missing = isinstance(error, FileNotFoundError)
-        kind = MissingError if is_missing else DataError
+        kind = MissingError if isinstance(error, FileNotFoundError) else DataError
         error = kind(error.strerror or str(error), where=str(error.filename or ""))
     # A bug is not a user's mistake: its traceback is needed.
     if not isinstance(error, KitError):

@@ -49,7 +49,19 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
     if isinstance(source, str) and source.startswith("hf://"):
         source = _from_hub(source)
     if isinstance(source, str | os.PathLike):
-        yield from _rows_of_file(Path(source))
+        path = Path(source)
+        if not path.is_file():
+            raise MissingError("there is no such file", where=str(path))
+        ending = Path(path.name.lower().removesuffix(".gz")).suffix
+        if ending not in READERS:
+            raise DataError(
+                f"files of the kind {path.suffix!r} are not read",
+                where=str(path),
+                fix=f"write one of {', '.join(READERS)}",
+            )
+        unit = "line" if ending in (".jsonl", ".ndjson") else "row"
+        for n, parse_row in READERS[ending](path):
+            yield f"{path.name}, {unit} {n}", parse_row
         return
     rows: Any = source
     # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
@@ -106,21 +118,6 @@ def read_table(
             )
         frame[name] = column
     return frame
-
-
-def _rows_of_file(path: Path) -> Iterator[tuple[str, LazyRow]]:
-    if not path.is_file():
-        raise MissingError("there is no such file", where=str(path))
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending not in READERS:
-        raise DataError(
-            f"files of the kind {path.suffix!r} are not read",
-            where=str(path),
-            fix=f"write one of {', '.join(READERS)}",
-        )
-    unit = "line" if ending in (".jsonl", ".ndjson") else "row"
-    for n, row in READERS[ending](path):
-        yield f"{path.name}, {unit} {n}", row
 
 
 def _read_text(path: Path) -> str:

@@ -272,8 +272,8 @@ def read_ifeval(row: Row) -> None:
     if "key" in row:
         row["task_id"] = row.pop("key")
     ids = map("i{}".format, itertools.count(1))
-    made = map(_criterion_of_instruction, ids, names, arguments)
-    make_task(row, made, read_question(row))
+    criteria = map(_criterion_of_instruction, ids, names, arguments)
+    make_task(row, criteria, read_question(row))
 
 
 def _criterion_of_instruction(
@@ -402,8 +402,7 @@ def read_labels(row: Row) -> None:
     about = {"text": "-", "levels": levels}
     if points:
         about |= {"points": points, "scale": "points"}
-    scale = make_criterion(about, "-")
-    add_label(row, ids, label, scale, **row)
+    add_label(row, ids, label, make_criterion(about, "-"), **row)
 
 
 def read_preference(row: Row) -> None:
@@ -528,10 +527,8 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     >>> format_of({"prompt": "p", "rubrics": ["Is kind."]})
     'rubric'
     """
-    for name, (fits, _) in FORMATS.items():
-        if fits(row):
-            return name
-    return None
+    names = (name for name, (fits, _) in FORMATS.items() if fits(row))
+    return next(names, None)
 
 
 def format_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:

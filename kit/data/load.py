@@ -387,10 +387,12 @@ class _Reader:
         ]
         # What a user should know of the rows, although they could be read.
         for note, n in self.notes.most_common():
-            message = f"{note.message}: {n} in {count} rows"
             findings.append(
                 msgspec.structs.replace(
-                    note, message=message, where=self.name, rows=n
+                    note,
+                    message=f"{note.message}: {n} in {count} rows",
+                    where=self.name,
+                    rows=n,
                 )
             )
         made = TaskSet(
@@ -408,8 +410,8 @@ class _Reader:
 
     def _equal_errors(self) -> list[list[DataError]]:
         """The errors in the order of the rows, equal ones together."""
-        errors = sorted(self.errors.items())
-        return list(group(((e.what, e.fix), e) for _, e in errors).values())
+        errors = map(self.errors.__getitem__, sorted(self.errors))
+        return list(group(((e.what, e.fix), e) for e in errors).values())
 
     def _all_errors(self, count: int) -> DataError:
         """One error out of many: each fault once, with its first place and its number."""

@@ -30,8 +30,7 @@ MODELS = {
     "llama-8b": "meta-llama/llama-3.1-8b-instruct",
 }
 
-QUERY = """SELECT response_json, ifnull(input_tokens, 0), ifnull(output_tokens, 0), ifnull(cost_usd, 0.0)
-    FROM responses WHERE key = ?"""
+QUERY = "SELECT response_json FROM responses WHERE key = ?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +40,6 @@ class Reply:
     text: str
     tokens: tuple[str, ...] = ()
     top: tuple[Mapping[str, float], ...] = ()
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,17 +145,13 @@ def _labels_of_item(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
         )
 
 
-def _parse_reply(body: str, *numbers: float) -> Reply:
+def _parse_reply(body: str) -> Reply:
     raw = json.loads(body)
-    usage: Any = dict(
-        zip(("tokens_in", "tokens_out", "cost"), numbers, strict=True)
-    )
     if "content" in raw:  # Anthropic's form
         return Reply(
             text="".join(
                 b["text"] for b in raw["content"] if b.get("type") == "text"
             ),
-            **usage,
         )
     choice = raw["choices"][0]
     steps = (choice.get("logprobs") or {}).get("content") or []
@@ -170,7 +162,6 @@ def _parse_reply(body: str, *numbers: float) -> Reply:
             {t["token"]: t["logprob"] for t in s.get("top_logprobs") or []}
             for s in steps
         ),
-        **usage,
     )
 
 

@@ -169,9 +169,7 @@ def make_judge(
 ) -> Judge:
     """What a maker of judges returns; DataError for an option that it does not have."""
     signature = inspect.signature(make)
-    names: list[Any] = []
-    if subject is not None:
-        names.append(subject)
+    names = [] if subject is None else [subject]
     # A wrong option is the user's slip; a TypeError from inside a judge is not.
     try:
         signature.bind(*names, **options)

@@ -107,8 +107,8 @@ def subject_keys(
     Ids do not count: equal texts share a verdict.
     """
     prompt = short_hash([task.conversation, task.system, task.sources])
-    subject = f"{prompt}-{hash_answer(response)}"
-    return [f"{subject}-{short_hash(criterion_texts(c))}" for c in criteria]
+    answer = hash_answer(response)
+    return [f"{prompt}-{answer}-{short_hash(criterion_texts(c))}" for c in criteria]
 
 
 def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:

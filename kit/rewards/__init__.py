@@ -14,9 +14,8 @@ from .composer import (
     reward_presets,
 )
 from .explanation import Explanation, explain
-from .grades import Grades, grade, trivial
+from .grades import Grades, grade, trivial, trivial_answers
 from .rubric_score import PASS_THRESHOLD, CriteriaTree, score_rubric
-from .trivial_answers import trivial_answers
 
 __all__ = [
     "PASS_THRESHOLD",

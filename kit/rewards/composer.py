@@ -275,8 +275,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 worst, _ = c.worst_and_best(*scores[c.name].range)
                 scores[c.name] = replace(scores[c.name], low=worst, high=worst)
             return scores, [step]
-        share = self.format.fulfilled_share(response)
-        return scores, self.reward_steps(scores, share)
+        return scores, self.reward_steps(
+            scores, self.format.fulfilled_share(response)
+        )
 
     def _paid_part(self, c: RewardComponent, scores: ScoreByName) -> float | None:
         """The worst end of a narrow interval; None for a wide one, and where it does not apply."""

@@ -63,8 +63,7 @@ def score_rubric(
     worst, best = tree.worst_and_best(verdicts, use)
     low, high = tree.score(worst), tree.score(best)
     # Every verdict unknown: the ends are those of all answers.
-    lowest = tree.score(tree.fill({}, is_best=False))
-    highest = tree.score(tree.fill({}, is_best=True))
+    lowest, highest = map(tree.score, tree.worst_and_best((), use))
     # Without a weight there is nothing to score: not 0, and not 1.
     if lowest is None or highest is None or low is None or high is None:
         return ComponentScore(name=name, applies=False)
@@ -131,12 +130,10 @@ class CriteriaTree:
             # A judge that answers "unknown" may still send a P(met): it pays nothing.
             if v.is_known:
                 decided[i] = v.p if use == "p" and v.p is not None else v.value
-        return self.fill(decided, is_best=False), self.fill(decided, is_best=True)
-
-    def fill(self, decided: CriterionValues, *, is_best: bool) -> CriterionValues:
-        """The known values, and the others at their best or at their worst for the score."""
         # What counts against the answer is at its worst where it is there.
-        return {i: float(x == is_best) for i, x in self.is_good.items()} | decided
+        worst = {i: float(not x) for i, x in self.is_good.items()}
+        best = {i: float(x) for i, x in self.is_good.items()}
+        return worst | decided, best | decided
 
     def score(self, values: CriterionValues) -> float | None:
         """The score by the values of the leaves; writes those of the parents into `values`.
