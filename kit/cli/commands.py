@@ -229,11 +229,11 @@ def judge(
         # What was judged until a run stopped is written, too.
         stopped: Sequence[Any] = getattr(e, "verdicts", ())
         if any(v.is_known for v in stopped):
-            _write_verdicts(out, stopped)
+            kit.save(out, kit.data.TaskSet(tasks=[], verdicts=list(stopped)))
             _echo(f"what was judged until then: {out}")
         raise
     # Before the scores: a wrong --reward must not cost the verdicts.
-    _write_verdicts(out, verdicts)
+    kit.save(out, kit.data.TaskSet(tasks=[], verdicts=verdicts))
     score = kit.grade(both, verdicts, reward=reward).estimate
     causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
     if len(causes):
@@ -308,8 +308,10 @@ def answer(
         "ledger": ledger,
     }
     if estimate:
-        usage = kit.evaluation.estimate_answers(tasks, source, **options)
-        return Output(data=usage, next_without="--estimate")
+        return Output(
+            data=kit.evaluation.estimate_answers(tasks, source, **options),
+            next_without="--estimate",
+        )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     answers = kit.answer(tasks, source, **options, name=name, budget=budget)
     kit.save(out, kit.data.TaskSet(tasks=[], responses=answers.responses))
@@ -936,11 +938,6 @@ def _labels(files: str) -> list[Any]:
     """People's labels of one file, or of several with commas between."""
     names = [files] if Path(files).is_file() else files.split(",")
     return [verdict for name in names for verdict in kit.load(name).verdicts]
-
-
-def _write_verdicts(out: Path, verdicts: Sequence[Any]) -> None:
-    """Write verdicts as JSON lines."""
-    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
 
 
 def _joined(tasks: str, answers: str | None) -> Any:

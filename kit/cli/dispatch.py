@@ -28,11 +28,6 @@ QUIET: Any = {
 Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 
 
-def _default_of_help(value: Any) -> Any:
-    """What is off or absent has no default to read."""
-    return value or None
-
-
 def application() -> App:
     """The whole command line, in the order of the steps."""
     app = App(
@@ -42,7 +37,10 @@ def application() -> App:
         help_epilogue=EPILOG,
         # Other formats would read the brackets of an example as markup.
         help_format="plaintext",
-        default_parameter=Parameter(negative="", show_default=_default_of_help),
+        # What is off or absent has no default to read.
+        default_parameter=Parameter(
+            negative="", show_default=lambda value: value or None
+        ),
         suppress_keyboard_interrupt=False,
     )
     for place, (heading, commands) in enumerate(STEPS.items()):

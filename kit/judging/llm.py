@@ -1,6 +1,7 @@
 """A model behind an OpenAI-compatible server as a judge. Override `messages` and `parse` for your own."""
 
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -15,10 +16,10 @@ from .prompt import (
     SINGLE_ANSWER,
     VERSION,
     new_nonce,
+    prompt_wording,
     read_one_word,
     read_reply,
     reply_schema,
-    system_message,
     user_message,
 )
 from .question import Plan, Question, Reading, Reply, Request, Step, unknown
@@ -88,7 +89,9 @@ class LLMJudge(Judge):
                 "the base URL holds a password", where=where, fix="use key_env"
             )
         self.model, self.options, self.name = model, o, o.name or model
-        self.system = system_message(o.prompt, o.system, "system")
+        # A file as `kit tune` writes it, a text, or the kit's own wording.
+        text = Path(o.prompt).read_text("utf-8") if o.prompt else o.system
+        self.system = (text or prompt_wording("system")).strip()
         self.gives_p = o.how == "word"
         is_local = bool(LOCAL.match(o.base_url or ""))
         self.server = Server(

@@ -62,13 +62,6 @@ def prompt_wording(name: str) -> str:
     return file.read_text("utf-8").rstrip("\n")
 
 
-def system_message(file: str | None, text: str | None, default: str) -> str:
-    """A judge's system message: a file as `kit tune` writes it, a text, or a wording."""
-    if file:
-        text = Path(file).read_text("utf-8")
-    return (text or prompt_wording(default)).strip()
-
-
 def sanitize(text: str) -> str:
     """Text without what a chat template would obey or a reader would not see.
 

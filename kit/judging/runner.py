@@ -564,8 +564,9 @@ class Runner:
         self, chat: list[dict[str, str]], schema: Mapping[str, Any] | None
     ) -> str:
         """A plain completion of the judge's model."""
-        writer = self.judge.identity or self.judge.name
-        key = short_hash(["completion", writer, chat, schema])
+        key = short_hash(
+            ["completion", self.judge.identity or self.judge.name, chat, schema]
+        )
         with self.opened_ledger:
             if stored := self.ledger.find_call(key):
                 return str(stored["reply"])

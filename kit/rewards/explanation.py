@@ -57,8 +57,8 @@ class Explanation:
         return text
 
     def _repr_html_(self) -> str:
-        page = template(Path(__file__).with_suffix(".html"))
-        return str(page.render(sections=self.sections))
+        file = Path(__file__).with_suffix(".html")
+        return str(template(file).render(sections=self.sections))
 
 
 def explain(
@@ -100,8 +100,7 @@ def explain(
     # A call may hold several verdicts; a judge without a server has none.
     calls = {call["call"]: call for call in stored if "call" in call}
     for n, call in enumerate(calls.values(), 1):
-        messages = json.loads(call["request"])
-        chat = map("[{role}] {content}".format_map, messages)
+        chat = map("[{role}] {content}".format_map, json.loads(call["request"]))
         sections[f"Call {n} of {call['judge']}"] = [
             *chat,
             "",

@@ -55,13 +55,12 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         section = plots.Section(title, [*answers, links, *_results(at, run)])
         sections.append(section)
         cards += [replace(card, link=section.anchor) for card in answers]
-    listed = "<li>".join(map(html.escape, doubts))
     sections += [
         plots.Section(
             "Do seeds and settings change a result?", _comparisons(runs, seeds)
         ),
         plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
-        plots.Section(DISTRUST, [plots.Html(f"<ul><li>{listed}</ul>")]),
+        plots.Section(DISTRUST, doubts),
     ]
     words = "\n".join([*doubts[:2], f"All {len(doubts)} caveats stand at the end."])
     cards.append(plots.Card(DISTRUST, None, words, link=sections[-1].anchor))

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from ..data import TaskSet, save
 from ..errors import KitError
 from ..judging import Ledger, Usage, estimate, format_cost, judge, open_ledger
-from ..plots import Html, side_by_side
+from ..plots import Html, side_by_side, template
 from ..records import Response, group
 from ..rewards import grade
 from ..stats import format_number
@@ -86,18 +87,16 @@ class Playground:
             )
             rows += [replace(v, judge=name) for v in verdicts]
         before, now = values
-        flips = sum(now[ids] != before[ids] for ids in now)
-        text = f"<p><b>{flips} of {len(now)} verdicts flipped.</b></p>"
-        for task_id, mine in group((a.task_id, a) for a in answers).items():
-            for answer in mine:
-                old, new = (
-                    format_number(side.get(answer.ids), 2) for side in scores
-                )
-                text += (
-                    f"<p>Score of {html.escape(answer.id)}: {old}, now {new}.</p>"
-                )
-            text += side_by_side(self.edited[task_id], mine, rows).text
-        return Html(text)
+        page = template(Path(__file__).with_suffix(".html")).render(
+            flips=sum(now[ids] != before[ids] for ids in now),
+            total=len(now),
+            tasks=self.edited,
+            by_task=group((a.task_id, a) for a in answers),
+            scores=scores,
+            format_number=format_number,
+            side_by_side=partial(side_by_side, verdicts=rows),
+        )
+        return Html(page)
 
     def keep(self) -> Path:
         """Write rubrics.jsonl and the judge's prompt.txt, as they are edited; returns their folder."""

@@ -627,11 +627,12 @@ class WorkbenchAdapter:
         )
         rows["right"] = rows["met"] == rows["human"]
         scores = (rows["right"] * rows["human"].map(self.weight)).tolist()
-        lessons = list(map(_lesson_of_row, rows.itertuples()))
         return EvaluationBatch(
             outputs=batch,
             scores=scores,
-            trajectories=lessons if capture_traces else None,
+            trajectories=list(map(_lesson_of_row, rows.itertuples()))
+            if capture_traces
+            else None,
         )
 
     def make_reflective_dataset(
