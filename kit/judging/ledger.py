@@ -7,7 +7,6 @@ disk before it is handed on, so a killed process loses nothing that was answered
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sqlite3
@@ -26,7 +25,7 @@ from ..records import (
     Response,
     Task,
     Verdict,
-    canonical,
+    fingerprint,
     from_json,
     group,
     strip_thinking,
@@ -81,14 +80,13 @@ _decode = msgspec.json.Decoder(Verdict).decode
 def short_hash(value: Any) -> str:
     """The first 16 hex digits of the sha256 of the canonical JSON of `value`."""
     try:
-        data = canonical(value).encode()
+        return fingerprint(value)[:HASH_LENGTH]
     except UnicodeEncodeError:
         raise DataError(
             "a text holds half of a surrogate pair, which no file can hold",
             where=ascii(value)[:200],
             fix="text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
         ) from None
-    return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
 
 
 def hash_answer(response: Response) -> str:

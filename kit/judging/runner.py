@@ -492,11 +492,16 @@ class Runner:
         """One reply, when a slot and the budget allow the call."""
         price, reply = request.server.price, Reply()
         if self.dry:
-            reply.failure, reply.reason = "budget", "an estimate sends nothing"
-            reply.tokens_in = estimate_chat_tokens(request.messages)
+            tokens_in = estimate_chat_tokens(request.messages)
             # A reply takes about a third of the room that it has.
-            reply.tokens_out = max(1, request.max_tokens // 3)
-            reply.cost = dollars(price, reply.tokens_in, reply.tokens_out)
+            tokens_out = max(1, request.max_tokens // 3)
+            reply = Reply(
+                failure="budget",
+                reason="an estimate sends nothing",
+                tokens_in=tokens_in,
+                tokens_out=tokens_out,
+                cost=dollars(price, tokens_in, tokens_out),
+            )
             self._count_call(reply)
             return reply
         if request.server not in self.servers:

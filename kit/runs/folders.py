@@ -239,7 +239,6 @@ class Metric:
 
     value: Any
     caption: str = ""
-    sentence: str = ""
     estimate: Estimate | None = None
 
     @classmethod
@@ -264,7 +263,6 @@ class Metric:
             value=row.get("value"),
             estimate=estimate,
             caption=row.get("caption") or "",
-            sentence=row.get("sentence") or "",
         )
 
     @property

@@ -170,8 +170,8 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
     # Where the author asked no question, the first result stands for the run.
     for name, m in metrics.items():
         if not cards and (m.caption or m.estimate):
-            words = [m.caption or m.sentence, spans.get(name, "")]
-            cards.append(plots.Card(name, m.estimate or str(m), "\n".join(words)))
+            sentence = f"{m.caption}\n{spans.get(name, '')}"
+            cards.append(plots.Card(name, m.estimate or str(m), sentence))
     return cards
 
 
