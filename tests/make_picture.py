@@ -3,13 +3,15 @@
 Left: P(met) of a recorded judge. Right: rewards of five stored runs and of a control with shuffled rewards.
 """
 
+import json
+
 import pandas as pd
 from make_notebooks import DRAW, ROOT, Painter
 
 import kit
-from kit import training
 from kit.data import recorded_judges
 from kit.plots import lines
+from kit.system import paths
 
 PICTURE = ROOT / ".github" / "images" / "results.png"
 WIDTH, HEIGHT, SCALE = 480, 400, 1.6  # of one panel
@@ -34,7 +36,8 @@ def reliability():
 
 def learning():
     """Mean reward by step of the stored runs: mean of the seeds, their range, and the control."""
-    curves = pd.DataFrame(training.stored("instructions").curves).rolling(5, min_periods=1).mean()
+    rewards = json.loads(paths.data("learning.json").read_text("utf-8"))["rewards"]
+    curves = pd.DataFrame(rewards).rolling(5, min_periods=1).mean()
     seeds = curves.drop(columns="control")
     name = f"GRPO, mean of {seeds.shape[1]} seeds"
     return lines(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +21,6 @@ from ..records import Grade, Response, Task, by_criterion, leaves
 from ..rewards import PASS_THRESHOLD, CriteriaTree
 from ..stats import Estimate, difference, mean, per_cluster
 from ..stats.calibration import ECE, ece
-from ..system import paths
 
 # one value for each answer, None where it is unknown
 AnswerValues = Sequence[float | None]
@@ -79,14 +77,10 @@ class Evaluation:
         return values
 
     @cached_property
-    def stated(self) -> list[float | None]:
-        """The confidence that each answer ends with, None where it states none."""
-        return [
-            None if math.isnan(x) else float(x)
-            for x in stated_confidence(
-                list(map(attrgetter("text"), self.responses))
-            ).values
-        ]
+    def stated(self) -> list[float]:
+        """The confidence that each answer ends with, NaN where it states none."""
+        texts = list(map(attrgetter("text"), self.responses))
+        return list(stated_confidence(texts).values)
 
     def mean(self, values: AnswerValues | None = None) -> Estimate:
         """The mean over prompts of a value in [0, 1] of each answer (default: its reward)."""
@@ -102,24 +96,19 @@ class Evaluation:
     @property
     def excess(self) -> list[float]:
         """What the judge of the training gives each answer more than the second judge; NaN where one is unknown."""
-        seconds = list(map(attrgetter("score"), self.second))
-        return list(np.array(self.rewards, float) - np.array(seconds, float))
+        second = replace(self, grades=self.second)
+        return list(np.array(self.rewards, float) - np.array(second.rewards, float))
 
     @property
     def means(self) -> dict[str, float]:
         """The mean reward by each judge, as the log and the tracker name it."""
-        means = {"heldout_reward": self.mean().value}
-        if self.by_second:
-            means["heldout_reward_second"] = self.by_second.mean().value
-        return means
-
-    def save(self, path: Path) -> None:
-        """Write answers and grades as one JSON file."""
-        paths.write(path, msgspec.json.encode(self))
+        looks = {"heldout_reward": self, "heldout_reward_second": self.by_second}
+        return {name: look.mean().value for name, look in looks.items() if look}
 
 
-def read_evaluation(path: Path) -> Evaluation | None:
-    """A stored evaluation, None where there is none."""
+def read_evaluation(folder: Path, name: str) -> Evaluation | None:
+    """An evaluation that is stored in a run's folder, None where there is none."""
+    path = folder / f"eval_{name}.json"
     if not path.exists():
         return None
     return msgspec.json.decode(path.read_bytes(), type=Evaluation)
@@ -134,8 +123,6 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
     if grade.meta.get("form_missing"):
         return 0.0
     if not task.criteria:
-        if not task.truth:
-            return None
         right = answer_outcome(task, AnswerForm().read_answer(response.text))
         return None if right is None else float(right >= 0.5)
     # weight 0 is recorded and not scored
@@ -247,9 +234,11 @@ def comparison(
     if before.by_second and after.by_second:
         unpaid = gain(before.by_second, after.by_second)
         more = gain(before, after, values=(before.excess, after.excess))
-        end = "no disagreement is shown: their difference is"
-        if more.excludes(0):
-            end = "they disagree by"
+        end = (
+            "they disagree by"
+            if more.excludes(0)
+            else "no disagreement is shown: their difference is"
+        )
         metrics["second"] = {
             "gain": asdict(unpaid),
             "difference": asdict(more),

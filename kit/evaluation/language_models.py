@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import DataError, MissingError
+from ..errors import MissingError
 from ..judging.local import describe_file
 from ..records import Response, Task
 from ..system.device import Device, choose, import_torch
@@ -95,7 +95,7 @@ def load_pretrained(kind: str, source: str, **options: Any) -> Any:
     import transformers
 
     if source == TINY:
-        return tiny_model()
+        return tiny_tokenizer() if kind == "AutoTokenizer" else tiny_model()
     try:
         return getattr(transformers, kind).from_pretrained(source, **options)
     # transformers raises ValueError for files that it cannot read
@@ -109,8 +109,6 @@ def load_pretrained(kind: str, source: str, **options: Any) -> Any:
 
 def tokenizer_of(source: str) -> Any:
     """The tokenizer of a model, padding on the left."""
-    if source == TINY:
-        return tiny_tokenizer()
     return complete_tokenizer(load_pretrained("AutoTokenizer", source))
 
 
@@ -126,7 +124,7 @@ def complete_tokenizer(tokenizer: Any) -> Any:
 
 
 def with_adapter(model: Any, adapter: str | Path) -> Any:
-    """The model with a stored adapter; an error where there is none, or one of another model."""
+    """The model with a stored adapter; MissingError where there is none."""
     from peft import PeftModel
 
     if not (Path(adapter) / "adapter_config.json").is_file():
@@ -135,14 +133,7 @@ def with_adapter(model: Any, adapter: str | Path) -> Any:
             where=str(adapter),
             fix="write the folder `adapter` of a finished run",
         )
-    try:
-        return PeftModel.from_pretrained(model, str(adapter))
-    except RuntimeError as e:  # torch's own error for weights of other shapes
-        raise DataError(
-            "the adapter does not fit the model: its weights have other shapes",
-            where=str(adapter),
-            fix="write as `model` what the adapter was trained on",
-        ) from e
+    return PeftModel.from_pretrained(model, str(adapter))
 
 
 def tiny_model(*, seed: int = 0) -> Any:
@@ -272,13 +263,15 @@ def generation_config(
     )
 
 
+@dataclass
 class LogprobRecorder:
-    """A logits processor that changes nothing and keeps the log-probability of each token."""
+    """A logits processor that changes nothing and keeps the log-probability of each token.
 
-    def __init__(self) -> None:
-        # of all tokens at the last place; of the drawn tokens at the places before
-        self.last: Any = None
-        self.logps: list[Any] = []
+    last : of all tokens at the last place. logps : of the drawn tokens at the places before.
+    """
+
+    last: Any = None
+    logps: list[Any] = field(default_factory=list)
 
     def __call__(self, ids: Any, logits: Any) -> Any:
         # the token that was drawn is known one call later
@@ -405,12 +398,13 @@ class Weights:
     @property
     def identity(self) -> list[Any]:
         """What tells weights apart: name and size of their files, and a digest of each one's end."""
-        files: list[str] = []
         # A name of the hub has no folder here.
-        for place in filter(
-            None, (self.source, self.earlier_adapter, self.adapter)
-        ):
-            files += map(describe_file, sorted(Path(place).glob("*.safetensors")))
+        files = [
+            describe_file(file)
+            for place in (self.source, self.earlier_adapter, self.adapter)
+            if place
+            for file in sorted(Path(place).glob("*.safetensors"))
+        ]
         return [files or [self.source], self.quantize, dict(self.template_options)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,9 @@ def compare(
         grades = composer.grade_all(pairs, verdicts)
         everything = TaskSet(tasks=[*by_id.values()], responses=responses)
         meta = pd.DataFrame(
-            [r.meta for r in responses], columns=["cost", "seconds"], dtype=float
+            map(attrgetter("meta"), responses),
+            columns=["cost", "seconds"],
+            dtype=float,
         )
         # As numbers, None is NaN.
         rows.append(
@@ -263,8 +266,9 @@ def _answers_by_model(
     """The answers of each model; DataError where models answered different prompts."""
     by_model: dict[str, list[Response]] = {}
     if answers is None:
-        rows = getattr(tasks, "responses", ())
-        answers = group((r.source or "unnamed", r) for r in rows)
+        answers = group(
+            (r.source or "unnamed", r) for r in getattr(tasks, "responses", ())
+        )
     for name, source in answers.items():
         if isinstance(source, (str, Path)):
             source = load(source)
@@ -296,9 +300,8 @@ def _answers_by_model(
 
 
 def _describe_gap(gap: Estimate) -> str:
-    if not gap.excludes(0):
-        return f"not shown to differ ({gap})"
-    return f"{'better' if gap.value > 0 else 'worse'} ({gap})"
+    side = "better" if gap.value > 0 else "worse"
+    return f"{side if gap.excludes(0) else 'not shown to differ'} ({gap})"
 
 
 def _cost_text(costs: pd.Series[float]) -> str:

@@ -5,7 +5,6 @@ It writes steps.jsonl, a step a line, and rollouts.jsonl, an answer a line, whil
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import statistics
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class Result:
             )
         # 10_grpo comes after 9_dpo
         parts = sorted(
-            (path.parent for path in folder.glob(f"[0-9]*_*/{METRICS}")),
+            map(attrgetter("parent"), folder.glob(f"[0-9]*_*/{METRICS}")),
             key=lambda part: int(part.name.split("_")[0]),
         )
         first, last = (parts or [folder])[0], (parts or [folder])[-1]
@@ -95,8 +95,8 @@ class Result:
                 )
             ),
             # SFT and DPO without held-out prompts have no evaluations
-            before=read_evaluation(first / "eval_before.json"),
-            after=read_evaluation(last / "eval_after.json"),
+            before=read_evaluation(first, "before"),
+            after=read_evaluation(last, "after"),
             stages=tuple(map(cls.read, parts)),
         )
 
@@ -184,14 +184,16 @@ class Result:
 
     @property
     def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
-        """Of a chain: "start", and each stage with the evaluation after it; empty where nothing is held out."""
+        """ "start", and each stage with the evaluation after it; empty where nothing is held out."""
         ends: list[tuple[str, Evaluation, Result | None]] = [
-            (r.metrics["name"], r.after, r) for r in self.stages if r.after
+            (r.metrics["name"], r.after, r)
+            for r in self.stages or (self,)
+            if r.after
         ]
         return [("start", self.before, None), *ends] if self.before else []
 
     def table(self) -> pd.DataFrame:
-        """Of a chain, one row a stage: strict passes, the change that the stage made, reward, calibration."""
+        """One row a stage: strict passes, the change that the stage made, reward, calibration."""
         rows = []
         for name, look, stage in self.looks:
             row = {
@@ -273,9 +275,6 @@ class Result:
     def record(self) -> Run:
         """The training as `kit report` lists it: its settings are the parameters, its headlines the metrics."""
         parts = self.stages or (self,)
-        # it stands in the card of this headline
-        curve = {"kind": "figure", "name": GAIN, "file": CURVE}
-        figures = [curve] if (self.folder / CURVE).exists() else []
         return Run(
             id=self.folder.name,
             notebook=f"train {self.metrics['config']}",
@@ -303,7 +302,11 @@ class Result:
                         {"kind": "sentence", "text": n}
                         for n in self.metrics["notes"]
                     ),
-                    *figures,
+                    # it stands in the card of this headline
+                    *(
+                        {"kind": "figure", "name": GAIN, "file": file.name}
+                        for file in self.folder.glob(CURVE)
+                    ),
                 ]
             },
         )
@@ -311,16 +314,15 @@ class Result:
     @property
     def judged(self) -> tuple[TaskSet, list[Grade]]:
         """Held-out tasks with the answers before and after, and their grades: what `kit view` shows."""
-        looks = [look for look in (self.before, self.after) if look]
-        if not looks:
+        if self.before is None or self.after is None:
             raise DataError(
                 f"{NOTHING}; {ROLLOUTS} has the answers in training",
                 where=str(self.folder),
             )
         return TaskSet(
             tasks=list(self.heldout),
-            responses=[r for look in looks for r in look.responses],
-        ), [g for look in looks for g in look.grades]
+            responses=[*self.before.responses, *self.after.responses],
+        ), [*self.before.grades, *self.after.grades]
 
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
@@ -341,23 +343,25 @@ class Result:
             figure = lines(curve, "step", title="Reward on held-out prompts")
             paths.write(self.folder / CURVE, figure.to_json())
             blocks.append(figure)
-        if self.stages:
-            blocks.append(Section("What did each stage bring?", [self.table()]))
-        if m.get("kinds"):
-            blocks.append(Section("Which kinds of prompts pass?", [self.by_kind()]))
         errors = [
             {"when": when, "confidence": k, **e}
             for when in WHEN
             for k, e in m.get(f"calibration_{when}", {}).items()
         ]
-        if errors:
-            table = pd.DataFrame(errors)
-            blocks.append(Section("Is the confidence calibrated?", [table]))
-        if self.trivial:
-            rewards = pd.Series(self.trivial, name="reward").map(format_number)
-            where = f"Policies without skill on {m['trivial_prompts']} prompts:"
-            rows = rewards.rename_axis("policy").reset_index()
-            blocks.append(Section("What would no skill earn?", [where, rows]))
+        rewards = pd.Series(self.trivial, name="reward", dtype=float)
+        frames = {
+            "What did each stage bring?": self.table(),
+            "Which kinds of prompts pass?": self.by_kind(),
+            "Is the confidence calibrated?": pd.DataFrame(errors),
+            "What would no skill earn?": rewards.map(format_number)
+            .rename_axis("policy")
+            .reset_index(),
+        }
+        blocks += [
+            Section(question, [frame])
+            for question, frame in frames.items()
+            if len(frame)
+        ]
         if self.before:
             rows = self.answers().sort_values("task", kind="stable").head(60)
             blocks.append(
@@ -373,9 +377,6 @@ class Result:
             (self.gain.sentence, *self.metrics["notes"], f"({self.folder})")
         )
 
-    def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"
-
 
 class Log:
     """The two files of a run. All names of a row are TRL's own, or those of `summary`."""
@@ -386,10 +387,8 @@ class Log:
 
     def write(self, name: str, rows: Iterable[Row]) -> None:
         """Append rows to a file."""
-        with open(self.out / name, "a", encoding="utf-8") as f:
-            f.writelines(
-                json.dumps(plain(row), ensure_ascii=False) + "\n" for row in rows
-            )
+        with open(self.out / name, "ab") as f:
+            f.write(msgspec.json.Encoder().encode_lines(plain(list(rows))))
 
     def rewind(self, step: int) -> None:
         """Drop what was written after a save point: it is written again."""
@@ -456,7 +455,7 @@ def summary(answers: Sequence[Response], grades: Sequence[Grade], size: int) -> 
         # a prompt that comes twice has two groups
         "groups": health((n // size, grade) for n, grade in enumerate(grades)),
         "words": statistics.fmean(len(a.text.split()) for a in answers),
-        "truncated": statistics.fmean(a.truncated for a in answers),
+        "truncated": statistics.fmean(map(attrgetter("truncated"), answers)),
         "parts": part_means(grades),
     }
 

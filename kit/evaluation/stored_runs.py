@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,45 +18,38 @@ import pandas as pd
 from ..errors import DataError
 from ..judging import judge
 from ..records import Response, Task
-from ..records.tables import plain
 from ..rewards import grade
 from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
-from ..system.settings import nearest
+from ..system.settings import check_names
 from .heldout import Evaluation
 from .language_models import find_weights, sample
 from .result import Result
 
-# config -> its file of runs, the key of its runs there, the file of its tasks
+# config -> its file of runs, the file of its tasks
 STORED_RUNS = {
-    "instructions": ("learning.json", "runs", "instructions.jsonl"),
-    "ladder_chain": ("ladder_runs.json", "ladder_chain", "ladder.jsonl"),
-    "ladder_confidence": ("ladder_runs.json", "ladder_confidence", "ladder.jsonl"),
+    "instructions": ("learning.json", "instructions.jsonl"),
+    "ladder_chain": ("ladder_runs.json", "ladder.jsonl"),
+    "ladder_confidence": ("ladder_runs.json", "ladder.jsonl"),
 }
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Stored:
     """Stored runs of one config.
 
-    frame : one row an answer. Columns run, seed, control, how ("greedy" or "sampled"), stage ("before" and "after", or
-        "start" and the names of the stages), task, kind, prompt, answer, tokens (token probability), stated
-        (confidence in the text), reward, right (1 where the answer passes as a whole).
-    curves : run -> mean training reward of each step.
+    frame : one row an answer. Columns run, control, how ("greedy", the run's own evaluation, or "sampled", at the
+        temperature of training), stage ("before" and "after", or "start" and the names of the stages), task, kind,
+        prompt, answer, tokens (token probability), stated (confidence in the text), reward, right (1 where the answer
+        passes as a whole), seed.
     """
 
-    name: str
     frame: pd.DataFrame
-    curves: dict[Hashable, list[float]] = field(default_factory=dict)
 
     @property
     def stages(self) -> list[str]:
         """The stages in their order."""
         return list(dict.fromkeys(self.frame["stage"]))
-
-    def means(self, stage: str, *, column: str = "right") -> pd.Series[float]:
-        """Mean over prompts of a column, by run, of greedy answers; the control is left out."""
-        return self._by_prompt(column)[stage].groupby("run", sort=False).mean()
 
     def _by_prompt(self, column: str) -> pd.DataFrame:
         """The mean of a column: one row a run and task, one column a stage."""
@@ -105,24 +99,19 @@ class Stored:
 
         by : "stage" compares each stage with the first; "kind" the last stage, for each kind of prompt.
         """
-        rows = []
-        for part in (
-            self.stages[1:] if by == "stage" else self.frame["kind"].unique()
-        ):
+        rows, (first, *later) = [], self.stages
+        for part in later if by == "stage" else self.frame["kind"].unique():
             stage, runs = part, self
             if by == "kind":
-                stage, runs = (
-                    self.stages[-1],
-                    replace(self, frame=self.frame[self.frame["kind"] == part]),
-                )
-            after = runs.means(stage)
+                stage, runs = later[-1], Stored(self.frame.query("kind == @part"))
+            shares = runs._by_prompt("right").groupby("run").mean()
             rows.append(
                 {
                     by: part,
-                    "before": runs.means(self.stages[0]).mean(),
-                    "mean": after.mean(),
-                    "worst": after.min(),
-                    "best": after.max(),
+                    "before": shares[first].mean(),
+                    "mean": shares[stage].mean(),
+                    "worst": shares[stage].min(),
+                    "best": shares[stage].max(),
                     "gain over prompts": str(runs.gain(stage)),
                     "gain over seeds": str(runs.over_seeds(stage)),
                 }
@@ -132,13 +121,15 @@ class Stored:
     def runs(self) -> pd.DataFrame:
         """A DataFrame, one row a run, the control too: share right before and after, and the gain over prompts."""
         rows, frame = [], self.frame[self.frame["how"] == "greedy"]
-        for run, answers in frame.groupby("run", sort=False):
+        for (run, control), answers in frame.groupby(
+            ["run", "control"], sort=False
+        ):
             table = answers.pivot_table("right", index="task", columns="stage")
             old, new = table[self.stages[0]], table[self.stages[-1]]
             rows.append(
                 {
                     "run": run,
-                    "control": bool(answers["control"].iloc[0]),
+                    "control": control,
                     "before": mean(old).value,
                     "after": mean(new).value,
                     "gain": str(difference(new, old)),
@@ -147,67 +138,35 @@ class Stored:
         return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
-        runs = self.frame.groupby("run", sort=False)["control"].first()
-        return f"{self.name}: {int((~runs).sum())} runs, {int(runs.sum())} controls; gain {self.gain()}"
-
-    def _repr_html_(self) -> str:
-        return str(self.table().to_html(index=False, float_format="{:.3f}".format))
+        return self.runs().to_string(index=False)
 
 
 def stored(name: str = "instructions", *, path: str | Path | None = None) -> Stored:
     """The stored runs of "instructions", "ladder_chain" or "ladder_confidence"."""
     from ..data import load
 
-    if name not in STORED_RUNS:
-        raise DataError(
-            f"there are no stored runs of {name!r}",
-            where="stored",
-            fix=nearest(name, STORED_RUNS),
-        )
-    runs_file, key, tasks_file = STORED_RUNS[name]
+    check_names([name], STORED_RUNS, where="stored")
+    runs_file, tasks_file = STORED_RUNS[name]
     file = Path(path or paths.data(runs_file))
     data = json.loads(file.read_text("utf-8"))
-    if key not in data:
+    if name not in data:
         raise DataError(
             f"the file has no runs of {name!r}",
             where=str(file),
             fix="write it with kit.training.store",
         )
-    tasks = load(paths.data(tasks_file)).tasks
-    if name == "instructions":
-        return _read_single_runs(data, tasks)
-    # chains of stages by seed
     rows: list[tuple[Any, ...]] = []
-    for seed, stages in data[key].items():
+    for run, stages in data[name].items():
         for stage, record in stages.items():
-            rows += [
-                (f"seed {seed}", False, "greedy", stage, *answer)
-                for answer in record["answers"]
-            ]
-    return Stored(name=name, frame=_grade_answers(rows, tasks))
-
-
-def _read_single_runs(data: Mapping[str, Any], tasks: Sequence[Task]) -> Stored:
-    """Runs of one stage, which share the answers before it."""
-    rows: list[tuple[Any, ...]] = []
-    for run, record in data["runs"].items():
-        for how, after in record["after"].items():
-            for stage, texts in (("before", data["before"][how]), ("after", after)):
-                rows += [
-                    (run, record["control"], how, stage, task, text, None)
-                    for task, text in texts.items()
-                ]
-    return Stored(
-        name="instructions",
-        frame=_grade_answers(rows, tasks),
-        curves=pd.DataFrame(data["runs"]).loc["rewards"].to_dict(),
-    )
+            for how, key in (("greedy", "answers"), ("sampled", "sampled")):
+                rows += [(run, how, stage, *row) for row in record.get(key, ())]
+    return Stored(_grade_answers(rows, load(paths.data(tasks_file)).tasks))
 
 
 def _grade_answers(
     rows: Sequence[tuple[Any, ...]], tasks: Sequence[Task]
 ) -> pd.DataFrame:
-    """`Stored.frame` out of (run, control, how, stage, task, text, token probability), graded by code."""
+    """`Stored.frame` out of (run, how, stage, task, text, token probability), graded by code."""
     responses = [
         Response(task_id=task, id=f"a{n}", text=text, confidence=p)
         for n, (*_, task, text, p) in enumerate(rows)
@@ -223,17 +182,18 @@ def _grade_answers(
             )
         ),
     )
-    frame = pd.DataFrame(
-        rows, columns="run control how stage task answer tokens".split()
-    ).assign(
+    frame = pd.DataFrame(rows, columns="run how stage task answer tokens".split())
+    seed = pd.to_numeric(frame["run"], errors="coerce")
+    return frame.assign(
+        run=frame["run"].where(seed.isna(), "seed " + frame["run"]),
+        seed=seed,
+        control=frame["run"] == "control",
         stated=pd.Series(look.stated, dtype=float),
         reward=pd.Series(look.rewards, dtype=float),
         right=pd.Series(look.strict(tasks), dtype=float),
-    )
-    frame["seed"] = frame["run"].str.extract(r"^seed (\d+)$").astype(float)
-    return frame.merge(
+    ).merge(
         pd.DataFrame(
-            [(t.id, t.kind, t.prompt) for t in tasks],
+            map(attrgetter("id", "kind", "prompt"), tasks),
             columns=["task", "kind", "prompt"],
         ),
         how="left",
@@ -267,57 +227,24 @@ def answers_of(
 def store(
     name: str,
     folders: Mapping[str, str | Path],
-    tasks: Sequence[Task],
     *,
     path: str | Path | None = None,
 ) -> Path:
     """Write finished runs in the form that `stored` reads. folders : "seed 0", ..., "control" -> the run's folder."""
-    runs_file, key, _ = STORED_RUNS[name]
-    file = Path(path or paths.data(runs_file))
+    file = Path(path or paths.data(STORED_RUNS[name][0]))
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    data[key] = {}
+    data[name] = {}
     for run, folder in folders.items():
-        if name == "instructions":
-            data[key][run] = {
-                "control": run == "control",
-                **_record_single_run(Path(folder), tasks),
+        result = Result.read(folder)
+        if not result.looks:
+            raise DataError("the run held nothing out", where=str(folder))
+        data[name][run.removeprefix("seed ")] = {
+            # a training of one stage has a before and an after
+            stage if result.stages else look.name: {
+                "answers": list(
+                    map(attrgetter("task_id", "text", "confidence"), look.responses)
+                )
             }
-        else:
-            data[key][run.removeprefix("seed ")] = _record_chain(Path(folder))
-    return paths.write(
-        file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
-    )
-
-
-def _record_single_run(folder: Path, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Training rewards by step, and answers after the training, greedy and sampled."""
-    result, after = Result.read(folder), {}
-    # the training's own temperature shows what GRPO itself saw
-    for how, temperature in {
-        "greedy": 0.0,
-        "sampled": result.settings["temperature"],
-    }.items():
-        after[how] = {
-            r.task_id: r.text
-            for r in answers_of(folder, tasks, temperature=temperature, seed=5)
+            for stage, look, _ in result.looks
         }
-    return {
-        "seconds": round(result.metrics["seconds"]),
-        "rewards": result.steps()["reward"].round(4).tolist(),
-        "after": after,
-    }
-
-
-def _record_chain(folder: Path) -> dict[str, Any]:
-    """The held-out answers of a chain's stages, as [task, text, token probability]."""
-    record: dict[str, Any] = {}
-    for name, look, _ in Result.read(folder).looks:
-        record[name] = {
-            "answers": [
-                [r.task_id, r.text, round(r.confidence or 0.0, 4)]
-                for r in look.responses
-            ]
-        }
-    if not record:
-        raise DataError("the run held nothing out", where=str(folder))
-    return record
+    return paths.write(file, json.dumps(data, indent=0, ensure_ascii=False) + "\n")

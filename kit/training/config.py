@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +154,11 @@ def read_config(
         return load(path), path.parent, path.stem
     if path.is_file():
         return {}, path.parent, path.stem
-    names = {path.stem for path in CONFIGS.glob("*.yaml")} - {"names", "presets"}
+    names = set(map(attrgetter("stem"), CONFIGS.glob("*.yaml")))
     raise MissingError(
         "there is no such config",
         where=str(source),
-        fix=f"a YAML file, or one of {', '.join(sorted(names))}",
+        fix=f"a YAML file, or one of {', '.join(sorted(names - {'names', 'presets'}))}",
     )
 
 
@@ -216,7 +217,7 @@ def build_stages(
         for n, row in enumerate(keys.stages or ({"rows": keys.rows},), 1)
     ]
     # the table of a chain begins with a row of this name
-    if len({"start", *(stage.name for stage in stages)}) <= len(stages):
+    if len({"start", *map(attrgetter("name"), stages)}) <= len(stages):
         raise DataError(
             "two stages have one name", where=where, fix="name: a name for each"
         )
@@ -360,7 +361,8 @@ def split_tasks(
         drawn, train = partition(train, lambda task: task.id in ids)
         heldout += drawn
     # asked before the run: nothing in the result would show it
-    if both := {t.id for t in train} & {t.id for t in heldout}:
+    identity = attrgetter("id")
+    if both := set(map(identity, train)).intersection(map(identity, heldout)):
         raise DataError(
             f"{len(both)} held-out tasks are also trained on",
             where=f"{where}, task {min(both)!r}",

@@ -24,6 +24,7 @@ from ..evaluation import (
 from ..records import Task
 from ..stats import format_number
 from ..system.device import Device, choose, import_torch
+from ..system.settings import check_names
 from .settings import CONFIGS, Settings, import_unsloth, pick_engine
 
 
@@ -172,6 +173,7 @@ def export(
     `python convert_hf_to_gguf.py RUN/export/merged`.
     """
     stage = finished_stage(run)
+    check_names([to], ("adapter", "merged"), where="to")
     place = Path(out) if out is not None else stage.folder / "export" / to
     # an export of another run must not be mixed in
     if place.exists():
@@ -185,12 +187,8 @@ def export(
             place,
             first=stage.settings["adapter"],
         )
-    elif to == "adapter":
-        shutil.copytree(stage.adapter, place)
     else:
-        raise DataError(
-            f"there is no export {to!r}", where="to", fix="adapter or merged"
-        )
+        shutil.copytree(stage.adapter, place)
     (place / "README.md").write_text(card(run), "utf-8")
     return place
 

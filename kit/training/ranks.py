@@ -39,11 +39,11 @@ def connect() -> None:
         # where one process ends, torchrun stops the others
         signal.signal(signal.SIGTERM, _end)
         # a save point is loaded to the place "cpu:0", which torch knows as "cpu" alone
-        torch.serialization.register_package(100, lambda _: None, _stay_on_cpu)
-
-
-def _stay_on_cpu(storage: T, place: str) -> T | None:
-    return storage if place.startswith("cpu") else None
+        torch.serialization.register_package(
+            100,
+            lambda _: None,
+            lambda storage, place: storage if place.startswith("cpu") else None,
+        )
 
 
 def _end(*_: object) -> None:

@@ -90,10 +90,14 @@ def of_answers(
 
 def exact_answer(task: Task) -> str | None:
     """The answer that an exact check of the task accepts, None where it has no such check."""
-    for c in task.criteria:
-        if c.check and c.check.get("name") == "exact":
-            return str(c.check["answers"][0])
-    return None
+    return next(
+        (
+            str(c.check["answers"][0])
+            for c in task.criteria
+            if c.check and c.check.get("name") == "exact"
+        ),
+        None,
+    )
 
 
 def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, Any]]:

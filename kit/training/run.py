@@ -302,6 +302,8 @@ class StageRunner:
         self.job, self.stage, self.settings = job, stage, settings
         self.out, self.reward = out, reward
         self.log = Log(out, on_step)
+        # those of a run that was stopped, too
+        self.read_evaluation = partial(read_evaluation, out)
         self.demonstrations = list(demonstrations)
         self.every_task = [*job.tasks, *job.heldout]
         self.trainer: Any = None
@@ -318,10 +320,10 @@ class StageRunner:
         if not path.exists():
             # the model before this stage is the one after the last: it is not asked twice
             if before is not None:
-                before.save(self.out / "eval_before.json")
+                write_json(self.out / "eval_before.json", before)
             self.write_metrics(self.train())
         # what a judge that was down left unknown is asked again
-        elif any(e and e.is_open for e in map(self.stored_evaluation, WHEN)):
+        elif any(e and e.is_open for e in map(self.read_evaluation, WHEN)):
             self.write_metrics(
                 json.loads(path.read_text("utf-8")) | self.comparison()
             )
@@ -410,8 +412,7 @@ class StageRunner:
             )
         # transformers would print every log
         self.trainer.remove_callback(PrinterCallback)
-        last = save_point(self.out / "checkpoints")
-        step = number_of_step(last) if last else 0
+        step, last = save_point(self.out / "checkpoints")
         if ranks.rank() == 0:
             path = self.out / "forecast.json"
             if s.forecast and s.stage == "grpo" and not path.exists():
@@ -422,14 +423,16 @@ class StageRunner:
             if self.job.heldout:
                 self.evaluate("before")
             self.log.rewind(step)
-        # unsloth's model has its adapter already: TRL adds a "ref" adapter, and transformers loads only that one
-        if last and self.policy.engine == "unsloth":
-            self.trainer.add_callback(trainers.adapter_callback(last))
         with bar(
             total=s.steps, initial=step, desc=s.stage, disable=ranks.rank() > 0
         ) as progress:
             self.trainer.add_callback(
-                trainers.step_callback(self.log, progress.update, self.evaluate_at)
+                trainers.step_callback(
+                    self.log,
+                    progress.update,
+                    self.evaluate_at,
+                    adapter=last if self.policy.engine == "unsloth" else None,
+                )
             )
             self.trainer.train(resume_from_checkpoint=str(last) if last else None)
         return self.with_whole_weights(self.finish)
@@ -552,9 +555,10 @@ class StageRunner:
             made = rows.from_answers(
                 source, self.training_tasks(), self.demonstrations, self.answer
             )
-            prompts = self.training_tasks()[: source.tasks]
             logger.warning(
-                "%d rows from own answers to %d prompts", len(made), len(prompts)
+                "%d rows from own answers to %d prompts",
+                len(made),
+                len(self.training_tasks()[: source.tasks]),
             )
         if made and ("chosen" in made[0]) != (stage == "dpo"):
             raise DataError(
@@ -618,17 +622,12 @@ class StageRunner:
             generate=generate,
         )
 
-    def stored_evaluation(self, name: str) -> Evaluation | None:
-        """An evaluation that was made before, in this run or in one that was stopped."""
-        return read_evaluation(self.out / f"eval_{name}.json")
-
     def evaluate(self, name: str) -> Evaluation:
         """Answers to the held-out prompts and their grades; what is stored is read.
 
         Where a judge was down, stored answers are graded again. A second judge grades the same answers.
         """
-        old, s = self.stored_evaluation(name), self.settings
-        second = self.reward.second
+        old, s = self.read_evaluation(name), self.settings
         if old and not old.is_open:
             return old
         answers = (
@@ -647,9 +646,11 @@ class StageRunner:
             name=name,
             responses=tuple(answers),
             grades=tuple(self.reward.grade(unsure)),
-            second=tuple(second.grade(unsure)) if second else (),
+            second=tuple(self.reward.second.grade(unsure))
+            if self.reward.second
+            else (),
         )
-        new.save(self.out / f"eval_{name}.json")
+        write_json(self.out / f"eval_{name}.json", new)
         return new
 
     def make_forecast(self) -> Forecast:
@@ -668,7 +669,7 @@ class StageRunner:
         before, after = map(self.evaluate, WHEN)
         metrics = comparison(before, after, tasks)
         steps = map("step{}".format, range(1, self.settings.steps))
-        looks = map(self.stored_evaluation, [WHEN[0], *steps, WHEN[1]])
+        looks = map(self.read_evaluation, [WHEN[0], *steps, WHEN[1]])
         metrics["curve"] = [
             {"step": step, **look.means} for step, look in enumerate(looks) if look
         ]
@@ -697,18 +698,15 @@ def has_begun(out: Path) -> bool:
     return any(map(read_rows, [*out.glob(STEPS), *out.glob(f"[0-9]*_*/{STEPS}")]))
 
 
-def save_point(folder: Path) -> Path | None:
-    """The last checkpoint that is complete: a kill may leave a part of one."""
+def save_point(folder: Path) -> tuple[int, Path | None]:
+    """(step, folder) of the last checkpoint that is complete: a kill may leave a part of one."""
     return max(
-        (p.parent for p in folder.glob("checkpoint-*/trainer_state.json")),
-        key=number_of_step,
-        default=None,
+        (
+            (int(file.parent.name.rsplit("-", 1)[1]), file.parent)
+            for file in folder.glob("checkpoint-*/trainer_state.json")
+        ),
+        default=(0, None),
     )
-
-
-def number_of_step(checkpoint: Path) -> int:
-    """The step after which a checkpoint was written."""
-    return int(checkpoint.name.rsplit("-", 1)[1])
 
 
 def write_json(path: Path, value: object) -> None:

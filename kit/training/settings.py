@@ -29,7 +29,6 @@ from ..system.settings import (
     check_names,
     load,
     make,
-    nearest,
 )
 from . import ranks
 
@@ -236,12 +235,7 @@ def build(
 def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
     """The values of a preset (None: "plain") with the sizes of the profile."""
     name = preset or "plain"
-    if name not in presets():
-        raise DataError(
-            f"there is no preset {name!r}",
-            where="setting preset",
-            fix=nearest(name, presets()),
-        )
+    check_names([name], presets(), where="setting preset")
     values: dict[str, Any] = dict(presets()[name])
     by_profile: dict[str, dict[str, Any]] = values.pop("profiles", {})
     return values | by_profile.get(profiles.resolve(profile).name, {})
@@ -271,10 +265,13 @@ def check_options(settings: Settings, where: str) -> None:
     # trl takes seconds to import
     if not settings.options:
         return
-    fields = [f.name for f in dataclasses.fields(config_class(settings.stage))]
-    # TRL's configs of SFT and DPO lack it: it goes into their rows
-    fields.append(TEMPLATE_OPTIONS)
-    check_names(settings.options, fields, where=f"{where}, options")
+    fields = dataclasses.fields(config_class(settings.stage))
+    check_names(
+        settings.options,
+        # TRL's configs of SFT and DPO lack it: it goes into their rows
+        [TEMPLATE_OPTIONS, *(f.name for f in fields)],
+        where=f"{where}, options",
+    )
     if settings.options.get("use_vllm") and is_too_old_for_vllm():
         raise DataError(
             "vLLM cannot run on this GPU: its attention needs compute capability 8.0, and a T4 has 7.5",
@@ -457,14 +454,13 @@ def translated_value(
     entry: Mapping[str, Any], value: Any, name: str, where: str
 ) -> Any:
     """The value as the kit writes it; a table of values that lacks it is an error."""
-    if "values" not in entry:
-        return value
     # YAML has true, shells have True
     key = str(value).lower()
-    if key not in entry["values"]:
+    meanings = entry.get("values", {key: value})
+    if key not in meanings:
         raise DataError(
             f"{name} is {value!r}",
             where=where,
-            fix=f"one of {', '.join(entry['values'])}: {entry.get('why', '')}",
+            fix=f"one of {', '.join(meanings)}: {entry.get('why', '')}",
         )
-    return entry["values"][key]
+    return meanings[key]

@@ -359,12 +359,27 @@ def fitting_rows(
 
 
 def step_callback(
-    log: Log, progress: Callable[[], Any], at_end: Callable[[int], None]
+    log: Log,
+    progress: Callable[[], Any],
+    at_end: Callable[[int], None],
+    *,
+    adapter: Path | None = None,
 ) -> Any:
-    """TRL's view of the log: a row and a call of `progress` for each step, and a call of `at_end` after it."""
+    """TRL's view of the log: a row and a call of `progress` for each step, and a call of `at_end` after it.
+
+    adapter : of a save point. It is loaded after transformers loaded the rest: unsloth's model has its adapter
+        already, so that TRL adds a "ref" adapter, and transformers loads only that one.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
     from transformers import TrainerCallback
 
     class StepCallback(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, *_: Any, model: Any = None, **more: Any) -> None:
+            if adapter:
+                weights = load_file(str(adapter / "adapter_model.safetensors"))
+                set_peft_model_state_dict(model, weights, adapter_name="default")
+
         def on_step_begin(self, *_: Any, **more: Any) -> None:
             self.start = time.perf_counter()
 
@@ -372,17 +387,16 @@ def step_callback(
             self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
         ) -> None:
             # the last log of a run has totals and no loss
-            if not logs or "loss" not in logs or not state.is_world_process_zero:
-                return
-            row = {
-                **logs,
-                **log.latest,
-                "step": state.global_step,
-                "seconds": time.perf_counter() - self.start,
-            }
-            log.write(STEPS, [row])
-            progress()
-            log.on_step(row)
+            if logs and "loss" in logs and state.is_world_process_zero:
+                row = {
+                    **logs,
+                    **log.latest,
+                    "step": state.global_step,
+                    "seconds": time.perf_counter() - self.start,
+                }
+                log.write(STEPS, [row])
+                progress()
+                log.on_step(row)
 
         def on_step_end(
             self, args: Any, state: Any, control: Any, **_: Any
@@ -390,20 +404,3 @@ def step_callback(
             at_end(state.global_step)
 
     return StepCallback()
-
-
-def adapter_callback(save_point: Path) -> Any:
-    """A callback that loads the trained adapter of a save point, after transformers loaded the rest."""
-    from peft import set_peft_model_state_dict
-    from safetensors.torch import load_file
-    from transformers import TrainerCallback
-
-    class LoadAdapter(TrainerCallback):  # type: ignore[misc]
-        def on_train_begin(self, *_: Any, model: Any = None, **more: Any) -> None:
-            set_peft_model_state_dict(
-                model,
-                load_file(str(save_point / "adapter_model.safetensors")),
-                adapter_name="default",
-            )
-
-    return LoadAdapter()

@@ -118,9 +118,8 @@ def learning() -> list[tuple[str, str, str]]:
     from kit.stats import format_number
 
     runs = training.stored("instructions")
-    after = runs.means("after")
-    table = runs.runs()
-    control = table.loc[table["control"], "after"].iloc[0]
+    table = runs.runs().set_index("run")["after"]
+    after, control = table.drop("control"), table["control"]
     rows = [
         (
             f"strict passes, mean of {len(after)} seeds",

@@ -393,9 +393,7 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
     assert "# tiny-random after training, stage grpo" in card
     with pytest.raises(MissingError, match="name a stage: 1_sft, 2_dpo_alone, 3_dpo, 4_grpo"):
         training.export(result.folder)
-    stored = training.store(
-        "ladder_chain", {"seed 0": result.folder}, exact(), path=tmp_path / "runs.json"
-    )
+    stored = training.store("ladder_chain", {"seed 0": result.folder}, path=tmp_path / "runs.json")
     assert list(json.loads(stored.read_text())["ladder_chain"]["0"]) == [
         "start",
         "sft",
