@@ -29,7 +29,6 @@ from .language_models import (
     tiny_tokenizer,
     tokenizer_of,
     truncate_at_eos,
-    with_adapter,
 )
 from .model_comparison import ModelComparison, compare
 from .result import (
@@ -94,5 +93,4 @@ __all__ = [
     "tiny_tokenizer",
     "tokenizer_of",
     "truncate_at_eos",
-    "with_adapter",
 ]

@@ -37,10 +37,6 @@ def resolve(name: str) -> str:
         return str(small_model())
     path = Path(name).expanduser()
     is_folder = name.startswith((".", "/", "~")) or path.is_dir()
-    if is_folder and not (path / "config.json").is_file():
-        raise MissingError(
-            "there is no model in this folder (no config.json)", where=str(path)
-        )
     return str(path) if is_folder else name
 
 

@@ -36,7 +36,6 @@ from ..stats import (
 from .heldout import passes
 
 AnswerSource = TaskSet | Iterable[Response] | str | Path
-UNIT = (0.0, 1.0)
 SAME = 1e-9  # rewards that differ by less are equal
 
 
@@ -91,7 +90,7 @@ class ModelComparison:
                 {
                     "model": model,
                     "reward": str(self.rewards[model]),
-                    "pass rate": str(self._mean(model, "passed", UNIT)),
+                    "pass rate": str(self._mean(model, "passed", (0.0, 1.0))),
                     "difference": str(self.differences.get(model, "")),
                     "wins": (wins[model] > SAME).sum(),
                     "losses": (wins[model] < -SAME).sum(),

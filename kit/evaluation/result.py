@@ -328,7 +328,7 @@ class Result:
         """Write the page of the run, training.html in its folder."""
         m = self.metrics
         intervals = {
-            "Gain on held-out prompts": self.gain,
+            GAIN: self.gain,
             "Strict passes": self.strict,
         }
         blocks: list[Any] = [

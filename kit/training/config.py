@@ -124,15 +124,13 @@ def read_job(
     # objects, such as a judge, come this way, too
     keys = make(Keys, nest(of_names(base, KEYS), where=where), where=where)
     data = read_training_tasks(None if values else source, keys, beside, where)
-    if heldout is None and keys.heldout:
-        heldout = read_tasks(keys.heldout, beside, where)
     # split before `ask` is behind a prompt: files have their prompts without it
-    train, heldout_tasks = split_tasks(data.tasks, heldout, keys, where)
+    train, heldout_tasks = split_tasks(data.tasks, heldout, keys, beside, where)
     return Job(
         name=name,
         stages=build_stages(keys, base, over, profile, beside, where),
-        tasks=tuple(with_prompts(train, keys)),
-        heldout=tuple(with_prompts(heldout_tasks, keys)),
+        tasks=with_prompts(train, keys),
+        heldout=with_prompts(heldout_tasks, keys),
         prompts=frozenset(map(prompt_identity, heldout_tasks)),
         keys=keys,
         responses=tuple(data.responses),
@@ -313,7 +311,7 @@ def tasks_of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
     return [t for t in tasks if t.kind in kinds]
 
 
-def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
+def with_prompts(tasks: Sequence[Task], keys: Keys) -> tuple[Task, ...]:
     """The tasks with what the config asks of all."""
     prompted = []
     for task in tasks:
@@ -328,7 +326,7 @@ def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
                 task, prompt=task.prompt + ask, system=keys.system or task.system
             )
         )
-    return prompted
+    return tuple(prompted)
 
 
 def prompt_identity(task: Task) -> str:
@@ -345,12 +343,19 @@ def partition(
 
 
 def split_tasks(
-    tasks: Sequence[Task], others: TaskSource | None, keys: Keys, where: str
+    tasks: Sequence[Task],
+    others: TaskSource | None,
+    keys: Keys,
+    beside: Path | None,
+    where: str,
 ) -> tuple[list[Task], list[Task]]:
     """(tasks to train on, held-out tasks). Rows that are marked as held out are never trained on.
 
-    others : held-out tasks of their own. A task whose prompt is held out under another id is left out, too.
+    others : held-out tasks of their own (None: those of the config, if any). A task whose prompt is held out under
+        another id is left out, too.
     """
+    if others is None and keys.heldout:
+        others = read_tasks(keys.heldout, beside, where)
     heldout, train = partition(
         tasks_of_kinds(tasks, keys, where), lambda task: task.held_out
     )

@@ -139,34 +139,29 @@ def packed_logps(
 
     rows : (B,) True for rows that are computed; the others are 0, connected to no weight.
     """
-    answers = mask[:, -width:].bool()
+    chosen = mask[:, -width:].bool()
+    if rows is not None:
+        chosen = chosen & rows[:, None]
+    entropies = torch.zeros(len(ids), width)
+    # 0 times the weights keeps backward() possible where no row is computed
+    values = entropies + 0.0 * sum(
+        [p.sum() for p in model.parameters() if p.requires_grad]
+    )
     # an answer that was cut off may be masked as a whole
-    rows = answers.any(-1) if rows is None else answers.any(-1) & rows
-    values, entropies = torch.zeros(len(ids), width), torch.zeros(len(ids), width)
-    prompts, places = ids[:, :-width], mask[:, :-width].bool()
+    computed = chosen.any(-1)
     # TRL shuffles the rows of a batch
     groups = group(
-        (tuple(prompts[i][places[i]].tolist()), i)
-        for i in rows.nonzero()[:, 0].tolist()
+        (tuple(ids[i, :-width][mask[i, :-width].bool()].tolist()), i)
+        for i in computed.nonzero()[:, 0].tolist()
     )
     for prompt, members in groups.items():
-        row, column = answers[members].nonzero(as_tuple=True)
-        at = (torch.tensor(members)[row], column)
-        logps, entropies[at] = group_logps(
-            model,
-            prompt,
-            [ids[i, -width:][answers[i]] for i in members],
-            temperature,
-        )
-        values = values.index_put(at, logps)
-    if not groups:
-        # 0 times the weights keeps backward() possible
-        values = values + 0.0 * sum(
-            [p.sum() for p in model.parameters() if p.requires_grad]
-        )
-    elif not rows.all():
-        # rows that are left out count in TRL's mean entropy: they get the mean of the others
-        entropies[~rows] = entropies[rows][answers[rows]].mean()
+        answers = [ids[i, -width:][chosen[i]] for i in members]
+        places = torch.zeros_like(chosen)
+        places[members] = chosen[members]
+        logps, entropies[places] = group_logps(model, prompt, answers, temperature)
+        values = values.masked_scatter(places, logps)
+    # rows that are left out count in TRL's mean entropy: they get the mean of the others
+    entropies[~computed] = entropies[chosen].sum() / chosen.sum().clamp(min=1)
     return values, entropies
 
 

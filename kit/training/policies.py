@@ -14,12 +14,12 @@ from ..evaluation import (
     SMOL,
     TINY,
     Result,
+    Weights,
     base,
     complete_tokenizer,
     messages,
     resolve,
     tokenizer_of,
-    with_adapter,
 )
 from ..records import Task
 from ..stats import format_number
@@ -152,14 +152,17 @@ def merge(
 
     The sum is made and stored in float32. first : an adapter that was merged before this one was trained.
     """
-    source, out = resolve(model), Path(out)
-    # a sum in bfloat16 would round the adapter away
-    with complete_folder(out) as part:
-        with_adapter(
-            base(source, choose("float32"), adapter=first), adapter
-        ).merge_and_unload().save_pretrained(part)
-        tokenizer_of(source).save_pretrained(part)
-    return out
+    weights = Weights(
+        source=resolve(model),
+        # a sum in bfloat16 would round the adapter away
+        dtype="float32",
+        earlier_adapter=first,
+        adapter=str(adapter),
+    )
+    with complete_folder(Path(out)) as part:
+        for half in weights.load():
+            half.save_pretrained(part)
+    return Path(out)
 
 
 def export(
