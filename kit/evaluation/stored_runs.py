@@ -21,7 +21,7 @@ from ..records import Response, Task
 from ..rewards import grade
 from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
-from ..system.settings import check_names
+from ..system.settings import require_name
 from .heldout import Evaluation
 from .language_models import find_weights, sample
 from .result import Result
@@ -145,7 +145,7 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
     """The stored runs of "instructions", "ladder_chain" or "ladder_confidence"."""
     from ..data import load
 
-    check_names([name], STORED_RUNS, where="stored")
+    require_name("stored run", name, STORED_RUNS, where="stored")
     runs_file, tasks_file = STORED_RUNS[name]
     file = Path(path or paths.data(runs_file))
     data = json.loads(file.read_text("utf-8"))

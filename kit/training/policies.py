@@ -24,7 +24,7 @@ from ..evaluation import (
 from ..records import Task
 from ..stats import format_number
 from ..system.device import Device, choose, import_torch
-from ..system.settings import check_names
+from ..system.settings import require_name
 from .settings import CONFIGS, Settings, import_unsloth, pick_engine
 
 
@@ -176,7 +176,7 @@ def export(
     `python convert_hf_to_gguf.py RUN/export/merged`.
     """
     stage = finished_stage(run)
-    check_names([to], ("adapter", "merged"), where="to")
+    require_name("export", to, ("adapter", "merged"), where="to")
     place = Path(out) if out is not None else stage.folder / "export" / to
     # an export of another run must not be mixed in
     if place.exists():

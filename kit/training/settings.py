@@ -29,6 +29,7 @@ from ..system.settings import (
     check_names,
     load,
     make,
+    require_name,
 )
 from . import ranks
 
@@ -235,7 +236,7 @@ def build(
 def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
     """The values of a preset (None: "plain") with the sizes of the profile."""
     name = preset or "plain"
-    check_names([name], presets(), where="setting preset")
+    require_name("preset", name, presets(), where="setting preset")
     values: dict[str, Any] = dict(presets()[name])
     by_profile: dict[str, dict[str, Any]] = values.pop("profiles", {})
     return values | by_profile.get(profiles.resolve(profile).name, {})
