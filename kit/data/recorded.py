@@ -35,11 +35,10 @@ QUERY = "SELECT response_json FROM responses WHERE key = ?"
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A recorded reply. top : for each token, candidate -> log-probability; empty where there are none."""
+    """A recorded reply. steps : (token, candidate -> log-probability); empty where there are none."""
 
     text: str
-    tokens: tuple[str, ...] = ()
-    top: tuple[Mapping[str, float], ...] = ()
+    steps: tuple[tuple[str, Mapping[str, float]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,11 @@ def _parse_reply(body: str) -> Reply:
     steps = (choice.get("logprobs") or {}).get("content") or []
     return Reply(
         text=choice["message"].get("content") or "",
-        tokens=tuple(s["token"] for s in steps),
-        top=tuple(
-            {t["token"]: t["logprob"] for t in s.get("top_logprobs") or []}
+        steps=tuple(
+            (
+                s["token"],
+                {t["token"]: t["logprob"] for t in s.get("top_logprobs") or []},
+            )
             for s in steps
         ),
     )

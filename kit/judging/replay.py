@@ -206,11 +206,7 @@ def _read_score(reply: Any, threshold: float) -> Reading:
         return unknown(f"no score in {reply.text[:60]!r}")
     # The candidates at the token that wrote the score.
     top: dict[str, float] = next(
-        (
-            top
-            for token, top in zip(reply.tokens, reply.top, strict=False)
-            if token.strip() == digit
-        ),
+        (top for token, top in reply.steps if token.strip() == digit),
         {},
     )
     is_met = {score: int(score) >= threshold for score in SCORES}
