@@ -6,18 +6,27 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
 from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
-from ..judging import Budget, Ledger, LLMJudge, Usage, judge_of, open_ledger
+from ..judging import (
+    Budget,
+    Ledger,
+    LedgerLike,
+    LLMJudge,
+    Usage,
+    judge_of,
+    open_ledger,
+    wait,
+)
 from ..judging.judge import KINDS, split_spec
 from ..judging.ledger import short_hash
-from ..judging.loop import every, wait
+from ..judging.question import RowPlan
 from ..judging.runner import Runner
 from ..records import Response, Task, canonical
 from ..system.progress import bar
@@ -29,7 +38,6 @@ log = logging.getLogger(__name__)
 SERVED_KINDS = ("endpoint", "server", "small", "local")
 BATCH_SIZE = 8  # answers of local weights between two writes to the ledger
 ModelSource = str | Path | Mapping[str, Any]
-LedgerSource = Ledger | str | Path | bool | None
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +49,8 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
 
 
-class AnswerPlan(NamedTuple):
-    """Who answers (an endpoint, or weights), and what: the ledger key, the task and the number of each answer."""
-
-    model: LLMJudge | Weights
-    sampling: Sampling
-    rows: list[tuple[str, Task, int]]
+# The ledger key, the task and the number of an answer.
+AnswerRow = tuple[str, Task, int]
 
 
 def answer(
@@ -59,7 +63,7 @@ def answer(
     system: str | None = None,
     name: str | None = None,
     seed: int = 0,
-    ledger: LedgerSource = None,
+    ledger: LedgerLike = None,
     budget: Budget | None = None,
     progress: bool = True,
 ) -> TaskSet:
@@ -76,7 +80,7 @@ def answer(
     is unknown), seconds and the thought that came before it. An answer that a provider refuses is missing, and a
     warning counts such answers.
     """
-    plan = plan_answers(
+    writer, sampling, rows = plan_answers(
         tasks,
         model,
         n,
@@ -87,18 +91,17 @@ def answer(
     )
     responses = []
     with open_ledger(ledger) as store:
-        if isinstance(plan.model, Weights):
-            sample_missing(plan, plan.model, str(model), store, progress)
+        if isinstance(writer, Weights):
+            sample_missing(writer, sampling, rows, str(model), store, progress)
             name = name or Path(str(model)).name
         else:
-            runner = Runner(plan.model, store, budget, progress=progress)
-            wait(ask_missing(plan, runner), runner.stop)
-            name = name or plan.model.name
-        for key, task, k in plan.rows:
+            ask_missing(rows, Runner(writer, store, budget, progress=progress))
+            name = name or writer.name
+        for key, task, k in rows:
             if call := store.find_call(key):
                 responses.append(response_of_call(call, task, k, name))
-    if lost := len(plan.rows) - len(responses):
-        log.warning("%d of %d answers are missing", lost, len(plan.rows))
+    if lost := len(rows) - len(responses):
+        log.warning("%d of %d answers are missing", lost, len(rows))
     return TaskSet(tasks=tasks_of(tasks), responses=responses)
 
 
@@ -107,7 +110,7 @@ def estimate_answers(
     model: ModelSource,
     n: int = 1,
     *,
-    ledger: LedgerSource = None,
+    ledger: LedgerLike = None,
     **options: Any,
 ) -> Usage:
     """Calls, tokens and US dollars that `answer` would take; options as there. Nothing is sent.
@@ -116,12 +119,11 @@ def estimate_answers(
     >>> estimate_answers(tasks, "endpoint:gpt-4o-mini", n=2, ledger=False).calls
     2
     """
-    plan = plan_answers(tasks, model, n, **options)
-    if isinstance(plan.model, Weights):
+    writer, _, rows = plan_answers(tasks, model, n, **options)
+    if isinstance(writer, Weights):
         return Usage()
-    runner = Runner(plan.model, ledger, dry=True)
-    with runner.opened_ledger:
-        wait(ask_missing(plan, runner), runner.stop)
+    runner = Runner(writer, ledger, dry=True)
+    ask_missing(rows, runner)
     return runner.usage
 
 
@@ -133,8 +135,8 @@ def plan_answers(
     temperature: float | None = None,
     system: str | None = None,
     **options: Any,
-) -> AnswerPlan:
-    """What is to be answered by whom; DataError for numbers that make no sense."""
+) -> tuple[LLMJudge | Weights, Sampling, list[AnswerRow]]:
+    """Who answers (an endpoint, or weights), how, and what; DataError for numbers that make no sense."""
     if temperature is None:
         temperature = float(n > 1)
     if n > 1 and temperature == 0:
@@ -159,7 +161,7 @@ def plan_answers(
             (short_hash(["answer", identity, messages(task), k]), task, k)
             for k in range(n)
         ]
-    return AnswerPlan(writer, sampling, rows)
+    return writer, sampling, rows
 
 
 def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
@@ -190,59 +192,30 @@ def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
     )
 
 
-async def ask_missing(plan: AnswerPlan, runner: Runner) -> None:
+def ask_missing(rows: list[AnswerRow], runner: Runner) -> None:
     """Ask for the answers that the ledger has not; several at once. They are stored."""
-    queue: Iterator[tuple[str, Task, int]] = iter(plan.rows)
-
-    async def worker() -> None:
-        # The workers share this iterator.
-        for key, task, _ in queue:
-            if runner.ledger.find_call(key) is None:
-                async with runner.leased([key], runner.judge.limit):
-                    # Looked up under the lease: nobody else can pay between this and the call.
-                    if runner.ledger.find_call(key) is None:
-                        await pay_answer(runner, task, key)
-            progress_bar.update(1)
-
-    with bar(
-        total=len(plan.rows),
-        desc="answering",
-        unit="answer",
-        disable=not runner.progress,
-    ) as progress_bar:
-        await every(
-            worker() for _ in range(min(len(plan.rows), runner.judge.concurrency))
-        )
-
-
-async def pay_answer(runner: Runner, task: Task, key: str) -> None:
-    """Send one call, and store it before anybody reads it."""
     writer = cast(LLMJudge, runner.judge)
-    runner.raise_if_stopped()
-    request, begin = writer.request(messages(task)), time.monotonic()
-    reply = await runner.send(writer, request)
-    if runner.dry:
-        return
-    if reply.failure and not (reply.is_cut and reply.text):
-        log.warning("no answer to task %s: %s", task.id, reply.reason)
-        return
-    runner.ledger.put(
-        [],
-        {
-            **runner.call_row(writer, request, reply),
-            "key": key,
-            "settings": canonical(
-                {
-                    "judge": writer.identity,
-                    "answer": {
-                        "truncated": reply.is_cut,
-                        "thought": reply.thought,
-                        "seconds": time.monotonic() - begin,
-                    },
-                }
-            ),
-        },
-    )
+
+    def plan_row(task: Task) -> RowPlan:
+        begin = time.monotonic()
+        reply = yield writer.request(messages(task))
+        if not reply.failure or (reply.is_cut and reply.text):
+            about = {
+                "truncated": reply.is_cut,
+                "thought": reply.thought,
+                "seconds": time.monotonic() - begin,
+            }
+            return {
+                "settings": canonical({"judge": writer.identity, "answer": about})
+            }
+        if not runner.dry:
+            log.warning("no answer to task %s: %s", task.id, reply.reason)
+        return {}
+
+    async def answer_row(row: AnswerRow) -> None:
+        await runner.pay_once(row[0], plan_row(row[1]))
+
+    wait(runner.work_off(rows, answer_row, "answering"), runner.stop)
 
 
 def response_of_call(
@@ -264,11 +237,15 @@ def response_of_call(
 
 
 def sample_missing(
-    plan: AnswerPlan, weights: Weights, model: str, ledger: Ledger, progress: bool
+    weights: Weights,
+    sampling: Sampling,
+    rows: list[AnswerRow],
+    model: str,
+    ledger: Ledger,
+    progress: bool,
 ) -> None:
     """Sample the answers that the ledger has not, in batches; each batch is stored."""
-    sampling = plan.sampling
-    left = [row for row in plan.rows if ledger.find_call(row[0]) is None]
+    left = [row for row in rows if ledger.find_call(row[0]) is None]
     loaded = None
     for start in bar(
         range(0, len(left), BATCH_SIZE),
@@ -287,7 +264,7 @@ def sample_missing(
             max_new_tokens=sampling.max_tokens,
             template_options=weights.template_options,
             # Every batch has random numbers of its own, also after a restart.
-            seed=plan.rows.index(batch[0]) + sampling.seed,
+            seed=rows.index(batch[0]) + sampling.seed,
             progress=False,
         )
         seconds = (time.monotonic() - begin) / len(batch)

@@ -39,10 +39,11 @@ PARAMETER = re.compile(
 FEWER_LOGPROBS = 5  # several servers allow no more
 BUSY = (408, 409, 429)  # the client repeats these
 # No repetition mends these.
-HOPELESS = {
+HOPELESS: dict[Any, str] = {
     401: "check the key in the environment variable {key_env}",
     402: "check the balance of the account",
     404: "check the base URL (most end in /v1) and the name of the model",
+    "insufficient_quota": "check the balance of the account",
 }
 HOPELESS_CAUSES = (
     (ConnectionRefusedError, "nothing listens there", "start the server"),
@@ -81,7 +82,8 @@ class Server:
     """An OpenAI-compatible server. Equal ones share their connections and slots.
 
     base_url : None is OpenAI's. key_env : the variable with its key. timeout : seconds without
-    a byte. tries : repetitions of a call. keep_alive_s : how long an idle connection is kept.
+    a byte. tries : repetitions of a call, after a first look at the server.
+    keep_alive_s : how long an idle connection is kept.
     price : US dollars per million tokens, [input, output], None where it is not known.
     refused : how often a parameter was refused, by its name. slots : calls in flight.
     """
@@ -156,7 +158,9 @@ class Server:
             if self.key in plain:
                 text = plain = plain.replace(self.key, "[key]")
             plain = re.sub(
-                r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))", _unescape_match, plain
+                r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))",
+                lambda match: match[2] or chr(int(match[1], 16)),
+                plain,
             )
         return text
 
@@ -194,52 +198,38 @@ class Server:
 
     async def _exchange_json(self, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
+        # The client would repeat for minutes what no repetition mends.
+        tries = self.tries if self.is_answered else 0
         while True:
             adapted = self.adapt(body)
             try:
-                return await self._send_request(adapted)
+                return await self.http.post(
+                    # A whole URL spares the client two merges of it, a tenth of its time.
+                    f"{self.http.base_url}chat/completions",
+                    content=msgspec.json.encode(adapted),
+                    options=PLAIN | {"max_retries": tries},
+                    cast_to=object,
+                )
             except Exception as e:
+                if not self.is_answered:
+                    self._raise_hopeless(e)
+                status = getattr(e, "status_code", 500)
                 name = refused_parameter(getattr(e, "body", None))
-                if (
-                    getattr(e, "status_code", 0) not in (400, 422)
-                    or name not in adapted
-                    or name not in OPTIONAL
-                ):
+                if status in (400, 422) and name in adapted and name in OPTIONAL:
+                    # A call beside this one may have learned it in the meantime.
+                    if self.adapt(body) == adapted:
+                        self.refused[name] = self.refused.get(name, 0) + 1
+                elif tries < self.tries and (status in BUSY or status >= 500):
+                    tries = self.tries
+                else:
                     raise
-                # A call beside this one may have learned it in the meantime.
-                if self.adapt(body) == adapted:
-                    self.refused[name] = self.refused.get(name, 0) + 1
-
-    async def _send_request(self, body: dict[str, Any]) -> Any:
-        import openai
-
-        # A whole URL spares the client two merges of it, a tenth of its time.
-        post = functools.partial(
-            self.http.post,
-            f"{self.http.base_url}chat/completions",
-            content=msgspec.json.encode(body),
-            cast_to=object,
-        )
-        if self.is_answered:
-            return await post(options=PLAIN)
-        # The client would repeat for minutes what no repetition mends.
-        try:
-            return await post(options={**PLAIN, "max_retries": 0})
-        except openai.APIError as e:
-            self._raise_hopeless(e)
-            status = getattr(e, "status_code", 500)
-            if not self.tries or (status not in BUSY and status < 500):
-                raise
-        return await post(options={**PLAIN, "max_retries": self.tries - 1})
 
     def _raise_hopeless(self, e: Exception) -> None:
         """JudgeDownError by the name of the fault, before the first answer."""
-        fix = HOPELESS.get(getattr(e, "status_code", 0), "")
-        if (
-            error_fields(getattr(e, "body", None)).get("code")
-            == "insufficient_quota"
-        ):
-            fix = HOPELESS[402]
+        code = error_fields(getattr(e, "body", None)).get("code")
+        fix = HOPELESS.get(getattr(e, "status_code", 0)) or HOPELESS.get(
+            str(code), ""
+        )
         what = self._error_sentence(e)
         cause: BaseException | None = e
         while cause is not None:
@@ -262,7 +252,7 @@ class Server:
         text = self.clean(str(error_fields(e.body)["message"] or "")).strip()
         return f"HTTP {status}: {text:.250}".removesuffix(": ")
 
-    def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
+    def _read_refusal(self, e: Any, body: dict[str, Any]) -> Reply:
         """What an HTTP error says of the answer: nothing (an outage), a refusal, or unknown."""
         # A fault of the connection has no status and no body.
         error = error_fields(getattr(e, "body", None))
@@ -284,7 +274,7 @@ class Server:
             # The model wrote something else than the schema wants: a reply out of form.
             if error.get("code") == "json_validate_failed":
                 reply.failure = "parse"
-            if "response_format" in self.adapt(dict(body)):
+            if "response_format" in self.adapt(body):
                 reply.reason += " (schema: false asks without response_format)"
         return reply
 
@@ -298,13 +288,14 @@ class Server:
             choice = _as_mapping(choices[0])
         fault = data.get("error") or choice.get("error")
         if fault or not isinstance(choices, list):
-            words = f"the reply is not a chat completion: {error_fields(fault)['message']!a:.200}"
-            return Reply(failure="transport", reason=self.clean(words))
-        message, end = (
+            words = error_fields(fault)["message"]
+            reason = f"the reply is not a chat completion: {words!a:.200}"
+            return Reply(failure="transport", reason=self.clean(reason))
+        message, usage = (
             _as_mapping(choice.get("message")),
-            choice.get("finish_reason"),
+            _as_mapping(data.get("usage")),
         )
-        content, usage = message.get("content"), _as_mapping(data.get("usage"))
+        content, end = message.get("content"), choice.get("finish_reason")
         text = self.clean(content) if isinstance(content, str) else ""
         thought = message.get("reasoning_content") or message.get("reasoning")
         tokens_in = _token_count(
@@ -313,8 +304,11 @@ class Server:
         tokens_out = _token_count(
             usage.get("completion_tokens")
         ) or estimate_tokens(text)
-        reply = Reply(
+        failure, reason = _find_fault(message, end, len(choices), thought)
+        return Reply(
             text=text,
+            failure=failure,
+            reason=self.clean(reason),
             is_completion=True,
             is_cut=end in CUT_REASONS,
             logprobs=choice.get("logprobs"),
@@ -324,16 +318,6 @@ class Server:
             tokens_out=tokens_out,
             cost=dollars(request.server.price, tokens_in, tokens_out),
         )
-        if message.get("refusal") or end == "content_filter":
-            reply.failure = "refusal"
-            reply.reason = "the model or its provider refused"
-        elif reason := _explain_unfinished(message, end, len(choices), thought):
-            reply.failure, reply.reason = "parse", self.clean(reason)
-        return reply
-
-
-def _unescape_match(match: re.Match[str]) -> str:
-    return chr(int(match[1], 16)) if match[1] else match[2]
 
 
 def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
@@ -348,34 +332,55 @@ def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
             future.result(2)
 
 
-def _explain_unfinished(
+def _find_fault(
     message: Mapping[str, Any], end: Any, n_choices: int, thought: Any
-) -> str:
-    """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
+) -> tuple[str, str]:
+    """Why a choice is not a finished text, with what came and what to set; ("", "") where it is one."""
     content, role = message.get("content"), message.get("role")
     # The first that is true.
     faults = (
-        (n_choices != 1, f"the reply has {n_choices} choices in place of one"),
-        (end in CUT_REASONS, "the reply was cut for its length: raise max_tokens"),
-        (message.get("tool_calls"), "the model called a tool in place of a text"),
+        (
+            message.get("refusal") or end == "content_filter",
+            "refusal",
+            "the model or its provider refused",
+        ),
+        (
+            n_choices != 1,
+            "parse",
+            f"the reply has {n_choices} choices in place of one",
+        ),
+        (
+            end in CUT_REASONS,
+            "parse",
+            "the reply was cut for its length: raise max_tokens",
+        ),
+        (
+            message.get("tool_calls"),
+            "parse",
+            "the model called a tool in place of a text",
+        ),
         (
             isinstance(thought, str) and not content,
+            "parse",
             "only a thought came, and no text: raise max_tokens",
         ),
         (
             not isinstance(content, str),
+            "parse",
             f"the content is not a text but {type(content).__name__} ({content!a:.60})",
         ),
         (
             role != "assistant",
+            "parse",
             f"the role of the reply is {role!a:.60}, not assistant",
         ),
         (
             end not in FINISHED,
+            "parse",
             f"the reply is not finished: finish_reason is {end!a:.60}",
         ),
     )
-    return next((words for is_so, words in faults if is_so), "")
+    return next((row[1:] for row in faults if row[0]), ("", ""))
 
 
 def refused_parameter(body: Any) -> str:
@@ -388,13 +393,13 @@ def refused_parameter(body: Any) -> str:
     """
     error = error_fields(body)
     # A name with what it belongs to: "response_format.json_schema", ["body", "seed"].
-    places = re.findall(r"\w+", f"{error.get('param')} {error.get('loc')}")
-    for name in filter(OPTIONAL.__contains__, places):
-        return str(name)
+    places = re.sub(r"(\w+)", r"'\1'", f"{error.get('param')} {error.get('loc')}")
     message = str(error.get("message") or "")
-    match = PARAMETER.search(message)
     # An error that repeats the whole request names every parameter, and refuses none.
-    if not match or re.search(r"[\"']messages[\"']\s*:", message):
+    if re.search(r"[\"']messages[\"']\s*:", message):
+        message = ""
+    match = PARAMETER.search(f"{places} {message}")
+    if not match:
         return ""
     return match["name"] or match["bare"]
 

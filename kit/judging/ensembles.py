@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
-from ..records import Response, Verdict
+from ..records import Verdict
 from ..system.settings import require_name
 from .judge import Judge, judge_of, split_spec
 from .ledger import COSTS, short_hash
@@ -27,13 +27,16 @@ VOTE_FIELDS = ("judge", "status", "value", "p", "reason", "failure", "key")
 
 
 class Ensemble(Judge):
-    """A judge that is made of judges. kind : its name in a mapping; most : how many it takes."""
+    """A judge that is made of judges. kind : its name in a mapping; sizes : how many it takes."""
 
     def __init__(
-        self, judges: Any, kind: str, name: str | None, most: int | None = None
+        self,
+        judges: Any,
+        kind: str,
+        name: str | None,
+        sizes: Sequence[int] = range(2, 1000),
     ):
-        n = len(judges) if isinstance(judges, list | tuple) else 0
-        if n < 2 or n > (most or n):
+        if not isinstance(judges, list | tuple) or len(judges) not in sizes:
             raise DataError(
                 f"{kind} needs two judges",
                 where=f"judge {kind}",
@@ -159,7 +162,7 @@ class Escalate(Ensemble):
     ):
         if not 0 <= low <= high <= 1:
             raise DataError(f"low {low!r}, high {high!r}", where="judge escalate")
-        super().__init__(judges, "escalate", name, most=2)
+        super().__init__(judges, "escalate", name, range(2, 3))
         self.low, self.high = low, high
 
     def plan(self, question: Question) -> Plan:
@@ -211,7 +214,7 @@ def _ask_member(
     return cast(list[Verdict], rows[0])
 
 
-class Cutoff(Judge):
+class Cutoff(Ensemble):
     """A judge with another cutoff: met where P(met) is at least `at`.
 
     Small judges say no too often, or too rarely. A cutoff that was learned on labels mends
@@ -222,19 +225,16 @@ class Cutoff(Judge):
     0.4
     """
 
-    gives_p = True
-
     def __init__(
         self, judge: Any = None, *, at: float = 0.5, name: str | None = None
     ):
-        member = judge_of(judge, where="judge cutoff")
         if not 0 < at < 1:
             raise DataError(
                 f"at {at!r} is not between 0 and 1", where="judge cutoff"
             )
-        self.members, self.at = [member], at
-        self.name = name or f"{member.name} at {at:g}"
-        self.concurrency = member.concurrency
+        super().__init__([judge], "cutoff", name, range(1, 2))
+        self.at, self.gives_p = at, True
+        self.name = name or f"{self.members[0].name} at {at:g}"
 
     def plan(self, question: Question) -> Plan:
         """Ask the member, and decide anew."""
@@ -244,14 +244,15 @@ class Cutoff(Judge):
     def _decide_anew(self, v: Verdict) -> Reading:
         fields: dict[str, Any] = {**_summed_costs([v]), **_vote_fields(v)}
         if v.is_known and v.p is not None:
-            is_met = v.p >= self.at
             fields |= {
-                "status": "met" if is_met else "unmet",
-                "value": float(is_met),
+                "status": "met" if v.p >= self.at else "unmet",
+                "value": None,
             }
         elif v.is_known:
-            fields |= unknown("no P(met): how: word gives it", "missing")
-            fields["value"] = None
+            fields |= {
+                **unknown("no P(met): how: word gives it", "missing"),
+                "value": None,
+            }
         return cast(Reading, fields)
 
 
@@ -294,14 +295,13 @@ class GroupJudge(Judge):
 
     def split(self, question: Question) -> list[Question]:
         """The question with its answers in the order of the call."""
-
         # Sorted first: the order must not depend on how the caller lists them.
-        def order_in_call(r: Response) -> str:
-            return short_hash(
+        rows = sorted(
+            question.answers.values(),
+            key=lambda r: short_hash(
                 [self.seed, r.text.encode("utf-8", "replace").decode(), r.id]
-            )
-
-        rows = sorted(question.answers.values(), key=order_in_call)
+            ),
+        )
         random.Random(self.seed).shuffle(rows)
         # A group of one has the form of a group.
         answers = {f"a{n}": r for n, r in enumerate(rows, 1)}

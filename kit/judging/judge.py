@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,7 @@ from ..records import Criterion, Response, Task
 from ..system.settings import require_name
 from .ledger import hash_answer, short_hash, subject_keys
 from .prompt import criterion_texts
-from .question import Place, Plan, Question, Reading, Step, unknown
+from .question import Place, Plan, Question, Reading, RowPlan, unknown
 
 
 class Judge:
@@ -114,8 +114,8 @@ class Judge:
 
     def completion(
         self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None
-    ) -> Generator[Step, Any, str]:
-        """A plan that returns what the judge's model writes to a chat."""
+    ) -> RowPlan:
+        """A plan that returns {"reply": what the judge's model writes to a chat}."""
         raise DataError(
             f"{self.name!r} cannot write text",
             where="complete",

@@ -143,7 +143,10 @@ class Ledger(contextlib.ExitStack):
         # Judging happens on another thread than the one that opens the file.
         with self._guard_access():
             self._db = sqlite3.connect(
-                self.path, timeout=60, isolation_level=None, check_same_thread=False
+                self.path,
+                timeout=60,
+                isolation_level="IMMEDIATE",
+                check_same_thread=False,
             )
             self._prepare_tables()
         super().__init__()
@@ -191,13 +194,11 @@ class Ledger(contextlib.ExitStack):
 
     def _write_rows(self, *steps: tuple[str, list[Any]]) -> int:
         """Run statements in one transaction; the number of rows that changed."""
-        with self._guard_access():
-            before = self._db.total_changes
-            self._db.execute("BEGIN IMMEDIATE")
-            with self._db:  # commits, or rolls back
-                for sql, rows in steps:
-                    self._db.executemany(sql, rows)
-            return self._db.total_changes - before
+        changed = 0
+        with self._guard_access(), self._db:  # commits, or rolls back
+            for sql, rows in steps:
+                changed += self._db.executemany(sql, rows).rowcount
+        return changed
 
     # -- verdicts and calls ----------------------------------------------------
     def get(self, keys: Iterable[str], since: float = 0.0) -> dict[str, Verdict]:

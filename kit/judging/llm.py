@@ -1,6 +1,7 @@
 """A model behind an OpenAI-compatible server as a judge. Override `messages` and `parse` for your own."""
 
-from collections.abc import Generator, Mapping
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +16,13 @@ from .prices import catalog, model_entry, reasons_first
 from .prompt import (
     SINGLE_ANSWER,
     VERSION,
-    new_nonce,
     prompt_wording,
     read_one_word,
     read_reply,
     reply_schema,
     user_message,
 )
-from .question import Plan, Question, Reading, Reply, Request, Step, unknown
+from .question import Plan, Question, Reading, Reply, Request, RowPlan, unknown
 
 
 class Options(
@@ -166,14 +166,16 @@ class LLMJudge(Judge):
 
     def split(self, question: Question) -> list[Question]:
         """One question a call."""
-        size = self.options.how
-        if not isinstance(size, int):
-            size = len(question.criteria) if size == "all" else 1
-        return question.split(size)
+        sizes = {"all": len(question.criteria) or 1, "one": 1, "word": 1}
+        how: Any = self.options.how
+        return question.split(sizes.get(how, how))
 
     def plan(self, question: Question) -> Plan:
         """One call."""
-        question = msgspec.structs.replace(question, nonce=new_nonce())
+        # Four digits that the reply must repeat.
+        question = msgspec.structs.replace(
+            question, nonce=str(1000 + secrets.randbelow(9000))
+        )
         reply = yield self.request(
             self.messages(question),
             schema=self.schema(question),
@@ -212,8 +214,8 @@ class LLMJudge(Judge):
 
     def completion(
         self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None
-    ) -> Generator[Step, Any, str]:
-        """A plan that returns what the model writes to a chat."""
+    ) -> RowPlan:
+        """A plan that returns {"reply": what the model writes to a chat}."""
         reply = yield self.request(messages, schema=schema)
         if reply.failure:
             raise JudgeDownError(
@@ -221,4 +223,4 @@ class LLMJudge(Judge):
                 where=f"judge {self.name!r}",
                 fix="try again",
             )
-        return str(reply.text)
+        return {"reply": reply.text}

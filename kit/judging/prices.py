@@ -3,12 +3,11 @@ what a run took (`Usage`), and caps on it (`Budget`)."""
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,12 +173,10 @@ class Budget:
                     fix="give a number >= 0",
                 )
 
-    async def reserve(
-        self, most: float | None, go_on: Callable[[], None] = lambda: None
-    ) -> None:
-        """Count a call of at most so many dollars; BudgetError where a cap would break.
+    def reserve(self, most: float | None) -> bool:
+        """Count a call of at most so many dollars; False while calls in flight may leave room for it.
 
-        go_on : raises when the run has stopped while this call waited.
+        BudgetError where it would break a cap.
         """
         if self.usd is not None and most is None:
             raise BudgetError(
@@ -187,27 +184,22 @@ class Budget:
                 where="Budget(usd=...)",
                 fix="give the judge price=[input, output] (dollars a million tokens)",
             )
-        while not self._fits_under_caps(most or 0.0):
-            if not self.reserved:
-                raise BudgetError(
-                    "the budget is used up",
-                    where=repr(self),
-                    fix="raise the cap; stored verdicts are not paid again",
-                )
-            # What is in flight may turn out cheaper than its reservation.
-            await asyncio.sleep(0.02)
-            go_on()
-        self.calls_made += 1
-        self.reserved.append(most or 0.0)
+        usd = self.usd_spent + sum(self.reserved) + (most or 0.0)
+        has_call = self.calls is None or self.calls_made < self.calls
+        if has_call and (self.usd is None or usd <= self.usd):
+            self.calls_made += 1
+            self.reserved.append(most or 0.0)
+            return True
+        if not self.reserved:
+            raise BudgetError(
+                "the budget is used up",
+                where=repr(self),
+                fix="raise the cap; stored verdicts are not paid again",
+            )
+        return False
 
     def settle(self, most: float | None, cost: float | None) -> None:
         """Replace a reservation by the true cost (None: not known)."""
         self.reserved.remove(most or 0.0)
         self.usd_spent += cost or 0.0
         self.unpriced_calls += cost is None
-
-    def _fits_under_caps(self, most: float) -> bool:
-        calls, usd = self.calls, self.usd
-        return (calls is None or self.calls_made < calls) and (
-            usd is None or self.usd_spent + sum(self.reserved) + most <= usd
-        )

@@ -80,11 +80,6 @@ def fence_text(kind: str, text: str) -> str:
     return f"<<<{kind} {mark}\n{text}\n{kind} {mark}>>>"
 
 
-def new_nonce() -> str:
-    """Four digits that one call carries and its reply must repeat."""
-    return str(1000 + secrets.randbelow(9000))
-
-
 def user_message(
     question: Question, form: str = "user", *, confidence: bool = False
 ) -> str:

@@ -155,3 +155,5 @@ class Reply(msgspec.Struct, kw_only=True):
 # thread (what the function returns). At its end it returns a reading for each place.
 Step = Request | list[tuple["Judge", Question]] | Callable[[], Any]
 Plan = Generator[Step, Any, list[Reading]]
+# A plan that ends with fields of the ledger's row of its call; without any it is asked again.
+RowPlan = Generator[Step, Any, dict[str, Any]]

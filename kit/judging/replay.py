@@ -6,7 +6,7 @@ Nothing here calls a model. What was not recorded is a MissingError.
 
 import functools
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from ..system import paths
 from .judge import Judge, make_judge
 from .ledger import SUBJECT, Ledger, read_recording, short_hash, subject_keys
 from .prompt import met_share
-from .question import Reading, Step, unknown
+from .question import Reading, RowPlan, unknown
 
 Lookup = Callable[[Task, Response, Criterion], Reading | None]
 LEDGER_ENDINGS = (".sqlite", ".db")
@@ -62,7 +62,7 @@ class ReplayJudge(Judge):
 
     def completion(
         self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None
-    ) -> Generator[Step, Any, str]:
+    ) -> RowPlan:
         """The recorded completion of a chat; MissingError without one."""
         # A plan that has nothing to ask.
         yield from ()
@@ -72,7 +72,7 @@ class ReplayJudge(Judge):
             if pair[0] is None:
                 self.texts.remove(pair)
             if pair[0] in (chat, None):
-                return pair[1]
+                return {"reply": pair[1]}
         raise MissingError(
             f"{self.name} recorded no completion of this chat",
             where=f"chat {chat[-80:]}",
@@ -113,8 +113,8 @@ def recorded_small(
     >>> recorded_small().name
     'replay:small'
     """
-    file = prompt or paths.data("judge_prompts", "baseline.txt")
-    text = (system or Path(file).read_text("utf-8")).strip()
+    file = Path(prompt or paths.data("judge_prompts", "baseline.txt"))
+    text = (system or file.read_text("utf-8")).strip()
     # A prompt of the recording is a judge of its own.
     judge = recorded_file(
         paths.data("judge_recording.jsonl.gz"),

@@ -13,7 +13,15 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +37,16 @@ from .client import Server
 from .judge import Judge, JudgeSource, judge_of
 from .ledger import COSTS, Ledger, open_ledger, short_hash
 from .prices import Budget, Usage, dollars, estimate_chat_tokens
-from .question import Place, Question, Reading, Reply, Request, Step, unknown
+from .question import (
+    Place,
+    Question,
+    Reading,
+    Reply,
+    Request,
+    RowPlan,
+    Step,
+    unknown,
+)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -227,39 +244,24 @@ class Runner:
 
     # -- a run -----------------------------------------------------------------
     async def run(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
-        """Verdicts on every pair, in order; as many at once as the judge allows."""
+        """Verdicts on every pair, in order."""
         names: Iterable[Any] = range(len(pairs))
         # A judge that compares answers gets all answers to a task in one question.
         if self.judge.groups:
             names = [f"{task.id} {task.criteria}" for task, _ in pairs]
+        rows: dict[int, list[Verdict]] = {}
+
+        async def judge_places(places: list[int]) -> None:
+            answers = [pairs[n][1] for n in places]
+            results = await self.judge_task(pairs[places[0]][0], answers)
+            rows.update(zip(places, results, strict=True))
+
         # The places of the pairs that make one question.
-        questions = [*group(zip(names, range(len(pairs)), strict=True)).values()]
-        rows: list[Sequence[Verdict]] = [()] * len(pairs)
-        queue = iter(questions)
-
-        async def work_off_queue() -> None:
-            # The workers share this iterator.
-            for places in queue:
-                verdicts = await self.judge_task(
-                    pairs[places[0]][0], [pairs[n][1] for n in places]
-                )
-                for n in places:
-                    rows[n] = verdicts[pairs[n][1].id]
-                bar.update(len(places))
-                # What the ledger answers waits for nothing, but others use this loop.
-                await asyncio.sleep(0)
-
-        bar = progress_bars.bar(
-            total=len(pairs),
-            desc="judging",
-            unit="answer",
-            disable=not self.progress,
+        questions = group(zip(names, range(len(pairs)), strict=True))
+        await self.work_off([*questions.values()], judge_places, "judging")
+        verdicts = Verdicts(
+            itertools.chain.from_iterable(map(rows.__getitem__, range(len(pairs))))
         )
-        with self.opened_ledger, bar:
-            await loop.every(
-                work_off_queue() for _ in questions[: self.judge.concurrency]
-            )
-        verdicts = Verdicts(itertools.chain.from_iterable(rows))
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
         verdicts.spent = self.usage
@@ -272,6 +274,31 @@ class Runner:
         if not self.dry:
             self._warn_of_losses(verdicts)
         return verdicts
+
+    async def work_off(
+        self,
+        jobs: Sequence[T],
+        work: Callable[[T], Coroutine[Any, Any, Any]],
+        desc: str,
+    ) -> None:
+        """Do this work for each job, with a bar; as many at once as the judge allows."""
+        queue = iter(jobs)
+
+        async def work_off_queue() -> None:
+            # The workers share this iterator.
+            for job in queue:
+                await work(job)
+                bar.update(1)
+                # What the ledger answers waits for nothing, but others use this loop.
+                await asyncio.sleep(0)
+
+        bar = progress_bars.bar(
+            total=len(jobs), desc=desc, unit="question", disable=not self.progress
+        )
+        with self.opened_ledger, bar:
+            await loop.every(
+                work_off_queue() for _ in jobs[: self.judge.concurrency]
+            )
 
     def _warn_of_losses(self, verdicts: Verdicts) -> None:
         readable = [v for v in verdicts if v.is_known]
@@ -292,8 +319,8 @@ class Runner:
 
     async def judge_task(
         self, task: Task, answers: Sequence[Response]
-    ) -> dict[str, list[Verdict]]:
-        """Verdicts by answer; unknown where the run stopped or the judge broke."""
+    ) -> list[list[Verdict]]:
+        """The verdicts on each answer; unknown where the run stopped or the judge broke."""
         from ..checks import check_answer
 
         verdicts: VerdictMap = {}
@@ -316,7 +343,7 @@ class Runner:
             lost = unknown(f"{type(e).__name__}: {e}", "error")
         for ids in {*map(question.record_ids, question.places)} - verdicts.keys():
             verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
-        return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
+        return [[verdicts[r.id, c.id] for c in criteria] for r in answers]
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -344,18 +371,16 @@ class Runner:
     @contextlib.asynccontextmanager
     async def leased(self, keys: list[str], seconds: float) -> AsyncIterator[None]:
         """Nobody else pays for these keys meanwhile, in this process or another. seconds : of the slowest call."""
-        names = [] if self.dry else keys
         # The list lives as long as the lease, so its id is nobody else's.
         owner = f"{self.ledger.owner} {id(keys)}"
         # The lease outlives the slowest call; who holds it longer was killed.
-        while names and not self.ledger.lease(names, owner, seconds):
+        while not (self.dry or self.ledger.lease(keys, owner, seconds)):
             await asyncio.sleep(0.05)
             self.raise_if_stopped()
         try:
             yield
         finally:
-            if names:
-                self.ledger.release(names, owner)
+            self.ledger.release(keys, owner)
 
     def _take_stored(
         self,
@@ -395,17 +420,14 @@ class Runner:
 
         What its reply leaves unreadable is asked once more, alone.
         """
-        left = question.places
         # A reply that is asked once more has more room: it may have been cut.
         for room_factor in (1, 4):
             readings, call = await self.drive_plan(
                 judge, judge.plan(question), room_factor
             )
-            if readings is None:
-                readings = [unknown("an estimate sends nothing", "budget")] * len(
-                    question.places
-                )
-            by_place = dict(zip(question.places, readings, strict=True))
+            readings = readings or [
+                unknown("an estimate sends nothing", "budget")
+            ] * len(question.places)
             shares: Reading = {}
             if call:
                 # Whole tokens, and fractions of a dollar.
@@ -414,31 +436,33 @@ class Runner:
                     "tokens_out": call["tokens_out"] // len(readings),
                     "cost": (call["cost"] or 0.0) / len(readings),
                 }
-            unreadable, lasting = [], []
-            for place in left:
-                # Its own fields win: an ensemble sums what its members took.
-                reading: Reading = {**shares, **by_place[place]}
+            unreadable: set[str] = set()
+            lasting: VerdictMap = {}
+            for place, reading in zip(question.places, readings, strict=True):
+                ids = question.record_ids(place)
+                # A stored verdict stays, also where a group is asked again.
+                if ids in verdicts:
+                    continue
                 is_unreadable = reading.get("failure") in ("parse", "missing")
                 if is_unreadable and call is not None and room_factor == 1:
-                    unreadable.append(place)
+                    unreadable.add(place[1])
                 else:
-                    ids = question.record_ids(place)
-                    lasting.append(
-                        _make_verdict(
-                            judge, question.task, ids, reading, keys.get(ids)
-                        )
+                    # Its own fields win: an ensemble sums what its members took.
+                    lasting[ids] = _make_verdict(
+                        judge,
+                        question.task,
+                        ids,
+                        {**shares, **reading},
+                        keys.get(ids),
                     )
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
-            self.ledger.put(lasting, call)
-            for verdict in lasting:
-                # A stored verdict stays, also where a group is asked again.
-                verdicts.setdefault(verdict.ids[1:], verdict)
+            self.ledger.put(lasting.values(), call)
+            verdicts.update(lasting)
             if not unreadable:
                 break
-            left = unreadable
             # Under the same ids: a late reply to the first call must not fit other criteria.
-            question = question.with_criteria({name for _, name in unreadable})
+            question = question.with_criteria(unreadable)
 
     async def drive_plan(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
@@ -490,37 +514,24 @@ class Runner:
     # -- a call ----------------------------------------------------------------
     async def send(self, judge: Judge, request: Request) -> Reply:
         """One reply, when a slot and the budget allow the call."""
-        price, reply = request.server.price, Reply()
-        if self.dry:
-            tokens_in = estimate_chat_tokens(request.messages)
-            # A reply takes about a third of the room that it has.
-            tokens_out = max(1, request.max_tokens // 3)
-            reply = Reply(
-                failure="budget",
-                reason="an estimate sends nothing",
-                tokens_in=tokens_in,
-                tokens_out=tokens_out,
-                cost=dollars(price, tokens_in, tokens_out),
-            )
-            self._count_call(reply)
-            return reply
-        if request.server not in self.servers:
-            request.server.connect()
-        server = self.servers.setdefault(request.server, request.server)
-        # A token is at least one byte; a message has some more around it.
-        sizes = [
-            len(m["content"].encode(errors="replace")) for m in request.messages
-        ]
-        most = dollars(price, sum(sizes) + 16 * len(sizes), request.max_tokens)
-        async with server.slots:
-            self.raise_if_stopped()
-            # The most that the call can cost is reserved until the true cost is there.
-            await self.budget.reserve(most, self.raise_if_stopped)
-            try:
-                reply = await server.post(request)
-            finally:
-                self.budget.settle(most, reply.cost)
-                self._count_call(reply)
+        tokens_in = estimate_chat_tokens(request.messages)
+        # A reply takes about a third of the room that it has.
+        tokens_out = max(1, request.max_tokens // 3)
+        reply = Reply(
+            failure="budget",
+            reason="an estimate sends nothing",
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=dollars(request.server.price, tokens_in, tokens_out),
+        )
+        if not self.dry:
+            reply = await self._post_within_budget(request)
+        self.usage += Usage(
+            calls=1,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            cost=reply.cost,
+        )
         # Many calls in a row without an answer: the judge is down.
         if reply.failure == "transport":
             reasons = self.failures[judge.name]
@@ -532,13 +543,29 @@ class Runner:
             self.sample = reply.text or self.sample
         return reply
 
-    def _count_call(self, reply: Reply) -> None:
-        self.usage += Usage(
-            calls=1,
-            tokens_in=reply.tokens_in,
-            tokens_out=reply.tokens_out,
-            cost=reply.cost,
+    async def _post_within_budget(self, request: Request) -> Reply:
+        if request.server not in self.servers:
+            request.server.connect()
+        server = self.servers.setdefault(request.server, request.server)
+        # A token is at least one byte; a message has some more around it.
+        size = sum(
+            len(m["content"].encode(errors="replace")) + 16
+            for m in request.messages
         )
+        most = dollars(request.server.price, size, request.max_tokens)
+        async with server.slots:
+            self.raise_if_stopped()
+            # The most that the call can cost is reserved until the true cost is there.
+            while not self.budget.reserve(most):
+                # What is in flight may turn out cheaper than its reservation.
+                await asyncio.sleep(0.02)
+                self.raise_if_stopped()
+            reply = Reply()
+            try:
+                reply = await server.post(request)
+            finally:
+                self.budget.settle(most, reply.cost)
+        return reply
 
     def call_row(
         self, judge: Judge, request: Request, reply: Reply
@@ -573,15 +600,24 @@ class Runner:
             ["completion", self.judge.identity or self.judge.name, chat, schema]
         )
         with self.opened_ledger:
-            if stored := self.ledger.find_call(key):
-                return str(stored["reply"])
-            text, call = await self.drive_plan(
-                self.judge, self.judge.completion(chat, schema)
-            )
-            # Only a finished reply has a key, so another one is not used again.
-            if call:
-                self.ledger.put([], {**call, "key": key})
-            return str(text)
+            row = await self.pay_once(key, self.judge.completion(chat, schema))
+        return str(row["reply"])
+
+    async def pay_once(self, key: str, plan: RowPlan) -> dict[str, Any]:
+        """The call that is stored under a key; where there is none, a plan makes it."""
+        self.raise_if_stopped()
+        # Under the lease nobody else can pay between the look and the call.
+        async with self.leased([key], self.judge.limit):
+            row = self.ledger.find_call(key)
+            if row is None:
+                fields, call = await self.drive_plan(self.judge, plan)
+                row = {**(call or {}), **(fields or {})}
+                # Without a key an unfinished reply is not found again.
+                if fields:
+                    row["key"] = key
+                if call:
+                    self.ledger.put([], row)
+        return row
 
 
 def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:

@@ -64,11 +64,12 @@ def test_equal_answers_share_a_call(ledger):
     assert sum(v.tokens_in for v in verdicts) <= 100
 
 
-def test_criteria_by_code_need_no_call():
+def test_criteria_by_code_need_no_call(caplog):
     by_code = kit.Criterion(id="k", text="short", check={"name": "words", "max": 3})
     task = kit.Task(id="t", prompt="p", criteria=(by_code,))
     verdicts = kit.judge(task, answers(2), judge="endpoint:none", progress=False)
     assert [(v.judge, v.status) for v in verdicts] == [("code", "met")] * 2
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
