@@ -198,6 +198,8 @@ class Server:
 
     async def _exchange_json(self, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
+        import openai
+
         # The client would repeat for minutes what no repetition mends.
         tries = self.tries if self.is_answered else 0
         while True:
@@ -210,11 +212,11 @@ class Server:
                     options=PLAIN | {"max_retries": tries},
                     cast_to=object,
                 )
-            except Exception as e:
+            except openai.APIError as e:
                 if not self.is_answered:
                     self._raise_hopeless(e)
                 status = getattr(e, "status_code", 500)
-                name = refused_parameter(getattr(e, "body", None))
+                name = refused_parameter(e.body)
                 if status in (400, 422) and name in adapted and name in OPTIONAL:
                     # A call beside this one may have learned it in the meantime.
                     if self.adapt(body) == adapted:
@@ -224,9 +226,9 @@ class Server:
                 else:
                     raise
 
-    def _raise_hopeless(self, e: Exception) -> None:
+    def _raise_hopeless(self, e: Any) -> None:
         """JudgeDownError by the name of the fault, before the first answer."""
-        code = error_fields(getattr(e, "body", None)).get("code")
+        code = error_fields(e.body).get("code")
         fix = HOPELESS.get(getattr(e, "status_code", 0)) or HOPELESS.get(
             str(code), ""
         )

@@ -52,7 +52,6 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 # By the records' ids of answer and criterion.
 VerdictMap = dict[Place, Verdict]
-KeyMap = dict[Place, str]
 LedgerLike = Ledger | str | Path | bool | None
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 
@@ -355,7 +354,7 @@ class Runner:
         What was answered before an error is in `verdicts` when it is raised.
         """
         parts = judge.split(question)
-        keys: KeyMap = {}
+        keys: dict[Place, str] = {}
         for part in parts:
             keys |= judge.keys(part)
         if not self._take_stored(judge, parts, keys, verdicts):
@@ -386,7 +385,7 @@ class Runner:
         self,
         judge: Judge,
         parts: Iterable[Question],
-        keys: KeyMap,
+        keys: dict[Place, str],
         verdicts: VerdictMap,
     ) -> list[Question]:
         """Take the verdicts of the ledger, under the ids of whoever asks now; what is left to ask."""
@@ -414,7 +413,11 @@ class Runner:
         return questions
 
     async def ask_and_store(
-        self, judge: Judge, question: Question, keys: KeyMap, verdicts: VerdictMap
+        self,
+        judge: Judge,
+        question: Question,
+        keys: dict[Place, str],
+        verdicts: VerdictMap,
     ) -> None:
         """Put the verdicts of one plan into the ledger and then into `verdicts`.
 
