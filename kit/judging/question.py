@@ -84,9 +84,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """(answer, criterion) by their ids in the call: the order of a judge's readings."""
         return list(itertools.product(self.answers, self.criteria))
 
-    def record_ids(self, place: Place) -> Place:
-        """The records' ids at a place."""
-        return self.answers[place[0]].id, self.criteria[place[1]].id
+    @property
+    def record_ids(self) -> list[Place]:
+        """The records' ids at these places."""
+        rows = itertools.product(self.answers.values(), self.criteria.values())
+        return [(answer.id, c.id) for answer, c in rows]
 
     def split(self, size: int) -> list[Question]:
         """Each answer alone, with at most `size` criteria."""
@@ -98,10 +100,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
             for start in starts
         ]
 
-    def with_criteria(self, names: set[str]) -> Question:
-        """Only these criteria, under the same ids."""
+    def with_criteria(self, ids: set[str]) -> Question:
+        """Only these criteria, under the same ids in the call. ids : of the records."""
         return msgspec.structs.replace(
-            self, criteria={n: c for n, c in self.criteria.items() if n in names}
+            self, criteria={n: c for n, c in self.criteria.items() if c.id in ids}
         )
 
 

@@ -340,7 +340,7 @@ class Runner:
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
             lost = unknown(f"{type(e).__name__}: {e}", "error")
-        for ids in {*map(question.record_ids, question.places)} - verdicts.keys():
+        for ids in {*question.record_ids} - verdicts.keys():
             verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         return [[verdicts[r.id, c.id] for c in criteria] for r in answers]
 
@@ -392,11 +392,9 @@ class Runner:
         rows, questions = self.ledger.get(keys.values(), self.since), []
         for part in parts:
             left = set()
-            for place in part.places:
-                ids = part.record_ids(place)
+            for ids in part.record_ids:
                 # A judge without identity has no keys.
-                stored = rows.get(keys.get(ids, ""))
-                if stored:
+                if stored := rows.get(keys.get(ids, "")):
                     verdicts[ids] = replace(
                         stored,
                         task_id=part.task.id,
@@ -406,7 +404,7 @@ class Runner:
                         **dict.fromkeys(COSTS, 0),
                     )
                 elif ids not in verdicts:
-                    left.add(place[1])
+                    left.add(ids[1])
             # All of a group's answers and criteria shape each other's verdicts.
             if left:
                 questions.append(part if judge.groups else part.with_criteria(left))
@@ -441,14 +439,13 @@ class Runner:
                 }
             unreadable: set[str] = set()
             lasting: VerdictMap = {}
-            for place, reading in zip(question.places, readings, strict=True):
-                ids = question.record_ids(place)
+            for ids, reading in zip(question.record_ids, readings, strict=True):
                 # A stored verdict stays, also where a group is asked again.
                 if ids in verdicts:
                     continue
                 is_unreadable = reading.get("failure") in ("parse", "missing")
                 if is_unreadable and call is not None and room_factor == 1:
-                    unreadable.add(place[1])
+                    unreadable.add(ids[1])
                 else:
                     # Its own fields win: an ensemble sums what its members took.
                     lasting[ids] = _make_verdict(
@@ -512,7 +509,7 @@ class Runner:
         # The plan decides what a member that is down means; a budget stops the run.
         except JudgeDownError as e:
             return e
-        return [verdicts[question.record_ids(p)] for p in question.places]
+        return [verdicts[ids] for ids in question.record_ids]
 
     # -- a call ----------------------------------------------------------------
     async def send(self, judge: Judge, request: Request) -> Reply:
