@@ -340,7 +340,12 @@ class Result:
         blocks += [*m["notes"], self.plot()]
         if len(curve := self.curve()) > 2:
             # the report shows it, too
-            figure = lines(curve, "step", title="Reward on held-out prompts")
+            figure = lines(
+                curve,
+                "step",
+                title=self.gain.sentence,
+                y_title="held-out reward",
+            )
             paths.write(self.folder / CURVE, figure.to_json())
             blocks.append(figure)
         errors = [

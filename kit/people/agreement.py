@@ -1,6 +1,7 @@
 """A judge beside people: agreement overall and per criterion, and the rate that people would give."""
 
 import html
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import pandas as pd
 from .. import plots, stats
 from ..data import TaskSet
 from ..errors import DataError
-from ..records import Grade, Task, Verdict
+from ..records import Grade, Task, Verdict, group
 from ..records.tables import IDS, Results, labels_of, met_of, table
 from ..stats import Agreement, Estimate
 
@@ -64,6 +65,21 @@ def judge_beside_people(
     return frame
 
 
+def kappas_between(verdicts: Iterable[Verdict]) -> Results:
+    """Kappa of each two who judged some answer both, people or judges, over prompts."""
+    columns = {}
+    for who, rows in group((v.judge, v) for v in verdicts).items():
+        columns[who] = pd.Series({v.ids: v.value for v in rows}, dtype=float)
+    frame, results = pd.DataFrame(columns).apply(met_of), Results()
+    for a, b in itertools.combinations(frame, 2):
+        both = frame[[a, b]].dropna()
+        if len(both):
+            results[f"{a} and {b}"] = stats.kappa(
+                both[a], both[b], cluster=both.index.get_level_values(0)
+            )
+    return results
+
+
 @dataclass(frozen=True)
 class AgreementReport:
     """What `agreement_report` returns.
@@ -72,13 +88,15 @@ class AgreementReport:
     row per criterion: rows known to both (n), kappa, accuracy, unknown (labelled rows on which the
     judge is unknown), too_kind and too_strict (the judge gives credit that people refuse, and the
     reverse). disagreements : each with prompt, answer, criterion and both verdicts, those on which
-    the judge is surest first.
+    the judge is surest first. people : kappa of each two people who labelled the same rows, which
+    is what a judge can reach.
     """
 
     overall: Agreement
     criteria: pd.DataFrame
     disagreements: pd.DataFrame
     unknown: int
+    people: Results
 
     @property
     def worst(self) -> pd.DataFrame:
@@ -103,7 +121,8 @@ class AgreementReport:
         names = rows["criterion"] + ": " + rows["text"]
         return plots.forest(
             dict(zip(names, rows["accuracy"], strict=True)),
-            title="Agreement with people",
+            title=self.overall.sentence,
+            x="accuracy by criterion",
         )
 
     @property
@@ -120,7 +139,9 @@ class AgreementReport:
 
     def describe(self, table_text: Callable[[pd.DataFrame], str]) -> str:
         """The whole report as text. table_text : how its table is printed."""
-        blocks = [f"{self.overall}\n{self.note}"]
+        blocks = [self.overall.sentence, f"{self.overall}\n{self.note}"]
+        if self.people:
+            blocks.append(f"Kappa of two people:\n{self.people}")
         if len(self.table()):
             blocks.append(table_text(self.table()))
         blocks.append(
@@ -140,7 +161,8 @@ class AgreementReport:
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
-        measures = Results(self.overall.measures())._repr_html_()
+        people = {f"kappa of {pair}": e for pair, e in self.people.items()}
+        measures = Results(self.overall.measures() | people)._repr_html_()
         note = html.escape(f"{self.note} {self.overall.note}")
         worst = self.worst.to_html(index=False, na_rep="")
         return (
@@ -166,7 +188,8 @@ def agreement_report(
     >>> agreement_report([task], [label], [verdict]).criteria["too_strict"].sum()
     np.int64(1)
     """
-    rows = judge_beside_people(tasks, labels, verdicts)
+    people = [*getattr(labels, "verdicts", labels)]
+    rows = judge_beside_people(tasks, people, verdicts)
     rows = rows[rows["human"].notna()]
     groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
     criteria = [_criterion_row(*names, rows=part) for names, part in groups]
@@ -185,6 +208,7 @@ def agreement_report(
         # Tasks without their answers have no such column.
         disagreements=wrong.reindex(columns=WORST_COLUMNS).reset_index(drop=True),
         unknown=int(rows["value"].isna().sum()),
+        people=kappas_between(v for v in people if v.judge.startswith("human:")),
     )
 
 

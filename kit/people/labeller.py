@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import html
 import io
-import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .. import stats
 from ..data import TaskSet, load
 from ..errors import DataError
-from ..records import group
-from ..records.tables import Results, met_of
+from ..records.tables import Results
 from ..system import paths, progress
-from .agreement import JudgeDecisions, verdicts_of
+from .agreement import JudgeDecisions, kappas_between, verdicts_of
 from .label_table import ID_COLUMNS, label, labels_as_csv
 
 if TYPE_CHECKING:
@@ -113,16 +110,7 @@ class Labeller:
     def agreement(self) -> Results:
         """Kappa of each two people who labelled, and of each with the judge, over prompts."""
         labels = [*load(self.path).verdicts, *self.verdicts]
-        columns = {}
-        for who, rows in group((v.judge, v) for v in labels).items():
-            columns[who] = pd.Series({v.ids: v.value for v in rows}, dtype=float)
-        table = pd.DataFrame(columns).reindex(self.rows.index).apply(met_of)
-        results = Results()
-        for a, b in itertools.combinations(table, 2):
-            results[f"{a} and {b}"] = stats.kappa(
-                table[a], table[b], cluster=table.index.get_level_values(0)
-            )
-        return results
+        return kappas_between([v for v in labels if v.ids in self.rows.index])
 
     def question_html(self) -> str:
         """The question as the page shows it: prompt, answer, criterion; no judge's verdict."""

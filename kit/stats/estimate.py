@@ -162,8 +162,9 @@ class Estimate(PrintedResult):
         return asdict(self)
 
     def plot(self, **options: Any) -> Figure:
-        """The estimate as a forest of one line (plotly)."""
-        return forest({self.noun or self.method: self}, **options)
+        """The estimate as a forest of one line (plotly); its title is the sentence."""
+        rows = {self.noun or self.method: self}
+        return forest(rows, **{"title": self.sentence, **options})
 
 
 @lru_cache(4096)

@@ -237,6 +237,15 @@ class Agreement(PrintedResult):
         """Kappa: what a forest of several judges shows."""
         return self.kappa
 
+    @property
+    def sentence(self) -> str:
+        """Whether the judge agrees with people more than chance would; the interval of kappa decides."""
+        if self.kappa.low > 0:
+            return (
+                f"The judge agrees with people beyond chance: kappa {self.kappa}."
+            )
+        return f"Agreement beyond chance is not shown: kappa {self.kappa}."
+
     def measures(self) -> dict[str, Estimate]:
         """Each measure by its name."""
         return {
@@ -256,11 +265,11 @@ class Agreement(PrintedResult):
         return "\n".join([*lines, "", table, self.note]).rstrip()
 
     def plot(self, *, title: str = "") -> Figure:
-        """The confusion table as a heat map (plotly); its title is the kappa."""
+        """The confusion table as a heat map (plotly); its title is the sentence."""
         return heatmap(
             self.confusion,
             self.categories,
-            title=title or f"Judge against human: kappa {self.kappa}",
+            title=title or self.sentence,
             subtitle=self.note,
             x="human",
             y="judge",

@@ -79,11 +79,11 @@ class AuditReport:
         return pd.DataFrame(rows, columns=["kind", "name", "rate", "what"])
 
     def plot(self, **options: Any) -> Figure:
-        """All rates with their intervals."""
+        """All rates with their intervals; the title says what the judge may be used for."""
         rows = {name: e for name, e in self.rates.items() if e.n}
-        return forest(
-            rows, **{"title": f"Audit of {self.judge}", "x": "rate", **options}
-        )
+        use, _, detail = self.line.partition(". ")
+        titles = {"title": f"{self.judge}. {use}.", "subtitle": detail, "x": "rate"}
+        return forest(rows, **{**titles, **options})
 
     def _is_fault(self, change: AuditChange) -> bool:
         """True where the rate of a change is surely above its bound."""

@@ -100,6 +100,20 @@ def test_a_report_prints_and_draws_itself():
     assert "Names the river." in str(report) and "kappa" in str(report)
     assert list(report.table().columns[:3]) == ["criterion", "text", "n"]
     assert len(report.plot().data[0].x) == 2
+    assert str(report).startswith("The judge agrees with people beyond chance: kappa ")
+    assert "The judge agrees with people" in report.plot().layout.title.text
+    coin = agreement_report(*material(noise=0.5)).plot().layout.title.text.replace("</b><br><b>", " ")
+    assert "Agreement beyond chance is not shown: kappa" in coin and not report.people
+
+
+def test_two_people_are_what_a_judge_can_reach():
+    tasks, labels, verdicts = material(40, noise=0.3)
+    ben = [verdict(*v.ids, v.status, "human:ben") for v in labels[:20]]
+    report = agreement_report(tasks, [*labels, *ben], verdicts)
+    assert list(report.people) == ["human:ann and human:ben"]
+    assert report.people["human:ann and human:ben"].n == 20
+    assert "human:ann and human:ben: 1.000" in str(report)
+    assert "kappa of human:ann and human:ben" in report._repr_html_()
 
 
 def test_grades_are_taken_for_their_verdicts():

@@ -71,9 +71,9 @@ class ECE(PrintedResult):
 
     def plot(self, **options: Any) -> Figure:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
-        return forest(
-            {"debiased ECE": self.debiased}, **{"zero": self.null, **options}
-        )
+        title, _, convention = str(self).partition(" | ")
+        given = {"title": title, "subtitle": convention, "zero": self.null}
+        return forest({"debiased ECE": self.debiased}, **{**given, **options})
 
 
 def null_sums(
