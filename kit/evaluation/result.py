@@ -48,6 +48,8 @@ STEPS, ROLLOUTS = "steps.jsonl", "rollouts.jsonl"
 GAIN = "Gain on held-out prompts"
 NOTHING = "nothing is held out, so no gain is measured"
 REWARD_TOLERANCE = 1e-6  # rewards of a group that differ by less are equal
+# rows of the page's table of answers: at once, and with those that are folded
+PAGE_ROWS, MAX_PAGE_ROWS = 12, 60
 Row = dict[str, Any]
 
 
@@ -368,10 +370,16 @@ class Result:
             if len(frame)
         ]
         if self.before:
-            rows = self.answers().sort_values("task", kind="stable").head(60)
-            blocks.append(
-                Section("What did the model answer?", ["Held-out answers:", rows])
-            )
+            rows = self.answers().sort_values("task", kind="stable")
+            # A prompt stands once, beside its first answer.
+            rows["prompt"] = rows["prompt"].mask(rows.duplicated("task"), "")
+            shown: list[Any] = [
+                f"Held-out answers: {len(rows)}. kit view {self.folder} shows all with reasons.",
+                rows[:PAGE_ROWS],
+            ]
+            if len(more := rows[PAGE_ROWS:MAX_PAGE_ROWS]):
+                shown.append(Section(f"{len(more)} more answers", [more]))
+            blocks.append(Section("What did the model answer?", shown))
         blocks.append(
             f"Next: {self.adapter.parent / ROLLOUTS} has every training answer with its verdicts."
         )

@@ -72,8 +72,8 @@ class ECE(PrintedResult):
     def plot(self, **options: Any) -> Figure:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
         title, _, convention = str(self).partition(" | ")
-        given = {"title": title, "subtitle": convention, "zero": self.null}
-        return forest({"debiased ECE": self.debiased}, **{**given, **options})
+        titles = {"title": title, "subtitle": convention, "zero": self.null}
+        return forest({"debiased ECE": self.debiased}, **{**titles, **options})
 
 
 def null_sums(
