@@ -375,13 +375,13 @@ class Result:
             rows["prompt"] = rows["prompt"].mask(rows.duplicated("task"), "")
             # So the reward is in sight on a phone.
             rows = rows.drop(columns="task")
-            shown: list[Any] = [
+            answer_blocks: list[Any] = [
                 f"Held-out answers: {len(rows)}. kit view {self.folder} shows all with reasons.",
                 rows[:PAGE_ROWS],
             ]
             if len(more := rows[PAGE_ROWS:MAX_PAGE_ROWS]):
-                shown.append(Section(f"{len(more)} more answers", [more]))
-            blocks.append(Section("What did the model answer?", shown))
+                answer_blocks.append(Section(f"{len(more)} more answers", [more]))
+            blocks.append(Section("What did the model answer?", answer_blocks))
         blocks.append(
             f"Next: {self.adapter.parent / ROLLOUTS} has every training answer with its verdicts."
         )

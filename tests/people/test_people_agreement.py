@@ -102,7 +102,9 @@ def test_a_report_prints_and_draws_itself():
     assert len(report.plot().data[0].x) == 2
     assert str(report).startswith("The judge agrees with people beyond chance: kappa ")
     assert "The judge agrees with people" in report.plot().layout.title.text
-    coin = agreement_report(*material(noise=0.5)).plot().layout.title.text.replace("</b><br><b>", " ")
+    coin = (
+        agreement_report(*material(noise=0.5)).plot().layout.title.text.replace("</b><br><b>", " ")
+    )
     assert "Agreement beyond chance is not shown: kappa" in coin and not report.people
 
 
