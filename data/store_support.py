@@ -30,7 +30,7 @@ def answers_of(name: str, evaluation, prefix: str) -> list[kit.Response]:
 
 def main(folder: Path) -> None:
     """Read the finished runs in a folder, judge their answers, write the files."""
-    answers, runs = [], {}
+    answers, runs, ledger = [], {}, kit.Ledger(folder / "ledger.sqlite")
     for path in sorted(folder.glob("*-[0-9]")):
         result = Result.read(path)
         arm, seed = path.name.split("-")
@@ -47,10 +47,13 @@ def main(folder: Path) -> None:
             "seconds": round(result.metrics["seconds"]),
             "trivial": result.trivial,
         }
+        # what its training paid is not paid again
+        kit.Ledger(path / "ledger.sqlite").export(folder / "paid.jsonl")
+        ledger.load(folder / "paid.jsonl")
     tasks = Result.read(path).heldout
     verdicts = []
     for look, judge in LOOKS.items():
-        table = kit.judge(tasks, answers, judge=judge, ledger=folder / "ledger.sqlite")
+        table = kit.judge(tasks, answers, judge=judge, ledger=ledger)
         for v in table:
             row = {name: getattr(v, name) for name in FIELDS}
             verdicts.append({"record": "verdict", **row, "p": v.p and round(v.p, 4), "judge": look})
