@@ -212,10 +212,8 @@ def ask_missing(rows: list[AnswerRow], runner: Runner) -> None:
             log.warning("no answer to task %s: %s", task.id, reply.reason)
         return {}
 
-    async def answer_row(row: AnswerRow) -> None:
-        await runner.pay_once(row[0], plan_row(row[1]))
-
-    wait(runner.work_off(rows, answer_row, "answering"), runner.stop)
+    jobs = [(key, plan_row(task)) for key, task, _ in rows]
+    wait(runner.work_off(jobs, runner.pay_once, "answering"), runner.stop)
 
 
 def response_of_call(

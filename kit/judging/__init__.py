@@ -1,9 +1,9 @@
 """Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
 A judge says what to ask and how to read it (`Judge.plan`); it does no I/O. The way of a
-question: `kit.judge` -> `Runner.run` -> `answer` (ledger, lease) -> `ask` -> the judge's `plan`
+question: `kit.judge` -> `Runner.run` -> `answer` (ledger, lease) -> `ask_and_store` -> the judge's `plan`
 -> `send` (slots, budget) -> `Server.post` (HTTP) -> back into the plan, which reads the reply
-(`read_reply`) -> `ask` puts the verdicts into the ledger before anybody sees them.
+(`read_reply`) -> `ask_and_store` puts the verdicts into the ledger before anybody sees them.
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.

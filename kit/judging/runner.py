@@ -1,8 +1,8 @@
 """`judge(tasks, responses, judge=...)`: verdicts on every answer and criterion.
 
 The way of a question: `judge` -> `Runner.run` -> `judge_task` (what code decides) ->
-`answer` (ledger and lease) -> `ask` -> the judge's `plan`, whose requests `send` puts through
-slots and budget to a client -> `ask` stores the verdicts before they are handed on.
+`answer` (ledger and lease) -> `ask_and_store` -> the judge's `plan`, whose requests `send` puts
+through slots and budget to a client -> `ask_and_store` stores the verdicts before they are handed on.
 """
 
 import asyncio
@@ -250,7 +250,7 @@ class Runner:
             names = [f"{task.id} {task.criteria}" for task, _ in pairs]
         rows: dict[int, list[Verdict]] = {}
 
-        async def judge_places(places: list[int]) -> None:
+        async def judge_places(*places: int) -> None:
             answers = [pairs[n][1] for n in places]
             results = await self.judge_task(pairs[places[0]][0], answers)
             rows.update(zip(places, results, strict=True))
@@ -276,17 +276,17 @@ class Runner:
 
     async def work_off(
         self,
-        jobs: Sequence[T],
-        work: Callable[[T], Coroutine[Any, Any, Any]],
+        jobs: Sequence[Iterable[Any]],
+        work: Callable[..., Coroutine[Any, Any, Any]],
         desc: str,
     ) -> None:
-        """Do this work for each job, with a bar; as many at once as the judge allows."""
+        """Do this work with the arguments of each job; as many at once as the judge allows."""
         queue = iter(jobs)
 
         async def work_off_queue() -> None:
             # The workers share this iterator.
             for job in queue:
-                await work(job)
+                await work(*job)
                 bar.update(1)
                 # What the ledger answers waits for nothing, but others use this loop.
                 await asyncio.sleep(0)
