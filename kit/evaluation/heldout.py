@@ -79,8 +79,9 @@ class Evaluation:
     @cached_property
     def stated(self) -> list[float]:
         """The confidence that each answer ends with, NaN where it states none."""
-        texts = list(map(attrgetter("text"), self.responses))
-        return list(stated_confidence(texts).values)
+        return list(
+            stated_confidence(list(map(attrgetter("text"), self.responses))).values
+        )
 
     def mean(self, values: AnswerValues | None = None) -> Estimate:
         """The mean over prompts of a value in [0, 1] of each answer (default: its reward)."""

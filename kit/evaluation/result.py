@@ -372,9 +372,10 @@ class Result:
         if self.before:
             rows = self.answers().sort_values("task", kind="stable")
             # A prompt stands once, beside its first answer.
-            rows["prompt"] = rows["prompt"].mask(rows.duplicated("task"), "")
-            # So the reward is in sight on a phone.
-            rows = rows.drop(columns="task")
+            # Without the task the reward is in sight on a phone.
+            rows = rows.assign(
+                prompt=rows["prompt"].mask(rows.duplicated("task"), "")
+            ).drop(columns="task")
             answer_blocks: list[Any] = [
                 f"Held-out answers: {len(rows)}. kit view {self.folder} shows all with reasons.",
                 rows[:PAGE_ROWS],

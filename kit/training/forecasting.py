@@ -148,10 +148,9 @@ def make_forecast(
 def answers_of_run(settings: Settings, heldout: Sequence[Task]) -> tuple[int, int]:
     """How many answers a run samples to training prompts, and to held-out ones."""
     # before and after, and on the way
-    looks = 2 + (
-        settings.eval_every and (settings.steps - 1) // settings.eval_every
-    )
     return (
         math.ceil(settings.steps / settings.updates) * settings.rows,
-        looks * settings.eval_samples * len(heldout),
+        (2 + (settings.eval_every and (settings.steps - 1) // settings.eval_every))
+        * settings.eval_samples
+        * len(heldout),
     )
