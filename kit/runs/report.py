@@ -167,11 +167,13 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
             }
             value = lines or ", ".join(map(str, group.values())) or None
             cards.append(plots.Card(question, value, "\n".join(words)))
-    # Where the author asked no question, the first result stands for the run.
-    for name, m in metrics.items():
-        if not cards and (m.caption or m.estimate):
-            sentence = f"{m.caption}\n{spans.get(name, '')}"
-            cards.append(plots.Card(name, m.estimate or str(m), sentence))
+    # Where the author asked no question, what has a caption stands for the run, else the first estimate.
+    estimates = [k for k, m in metrics.items() if m.estimate]
+    headlines = [k for k, m in metrics.items() if m.caption] or estimates[:1]
+    for name in [] if cards else headlines:
+        sentence = f"{metrics[name].caption}\n{spans.get(name, '')}"
+        value = metrics[name].estimate or str(metrics[name])
+        cards.append(plots.Card(name, value, sentence))
     return cards
 
 
