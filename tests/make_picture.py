@@ -1,58 +1,75 @@
 """Draws the picture of the README from shipped data: `python tests/make_picture.py` (needs Chromium).
 
-Left: P(met) of a recorded judge. Right: rewards of five stored runs and of a control with shuffled rewards.
+Left: agreement of the small judge with people before and after tuning. Right: what three looks see of the trainings
+that this judge paid.
 """
 
 import json
 
-import pandas as pd
 from make_notebooks import DRAW, ROOT, Painter
+from msgspec.structs import replace
 
 import kit
-from kit.data import recorded_judges
-from kit.plots import lines
+from kit import stats
+from kit.plots import forest
 from kit.system import paths
 
 PICTURE = ROOT / ".github" / "images" / "results.png"
 WIDTH, HEIGHT, SCALE = 480, 400, 1.6  # of one panel
-THRESHOLD = 3.0  # a human score of at least this counts as met
+ARMS = {"SFT": "SFT", "judge paid": "tuned", "coin paid": "control"}
 
 
-def reliability():
-    """Reliability diagram of gpt-4o's P(met), by prompts."""
-    tasks = recorded_judges().taskset()
-    judge = {"replay": "gpt-4o/bare", "threshold": THRESHOLD}
-    table = kit.judge(tasks, judge=judge, progress=False).table(human=tasks, tasks=tasks)
-    met = (table["human"] >= (THRESHOLD - 1) / 4).astype(float)
-    table = table.assign(met=met.where(table["human"].notna())).dropna(subset=["p", "met"])
-    return kit.plot(
-        kit.reliability(table, "p", "met", cluster="group"),
-        title="Can a judge's probability be trusted?",
-        subtitle="",
-        x="P(met) of the judge (gpt-4o)",
-        y="share that people call met",
+def agreement():
+    """Kappa on the sealed test: with reasons, one word, one word with the learned cutoff."""
+    labels = kit.load(paths.data("sealed_labels.jsonl"))
+    short = paths.data("judge_prompts", "word_short.txt").read_text("utf-8").strip()
+    word = {"replay": "small", "system": short, "how": "word"}
+    judges = {
+        "with reasons": "replay:small",
+        "one word": word,
+        "one word, tuned": {"cutoff": word, "at": 0.43},
+    }
+    found = {}
+    for name, judge in judges.items():
+        table = kit.judge(labels, judge=judge, progress=False).table(human=labels, tasks=labels)
+        found[name] = stats.kappa(table, "value", "human", cluster="task")
+    return forest(
+        found,
+        title="Does the judge agree with people?",
+        x="kappa on the sealed test, 60 prompts",
+        zero=0,
     )
 
 
-def learning():
-    """Mean reward by step of the stored runs: mean of the seeds, their range, and the control."""
-    rewards = json.loads(paths.data("learning.json").read_text("utf-8"))["rewards"]
-    curves = pd.DataFrame(rewards).rolling(5, min_periods=1).mean()
-    seeds = curves.drop(columns="control")
-    name = f"GRPO, mean of {seeds.shape[1]} seeds"
-    return lines(
-        {name: seeds.mean(axis=1), "control: shuffled rewards": curves["control"]},
-        title="Does a 135M model learn from a rubric?",
-        x_title="training step",
-        y_title="mean reward",
-        bands={name: (seeds.min(axis=1), seeds.max(axis=1))},
-    ).update_layout(legend={"orientation": "h", "y": -0.2})
+def gains():
+    """Held-out reward after GRPO less after SFT, by three looks."""
+    tasks = kit.load(paths.data("support.jsonl")).halves()[1]
+    checks = json.loads(paths.data("support_checks.json").read_text("utf-8"))
+    by_code = [
+        replace(t, criteria=tuple(replace(c, check=checks[c.id]) for c in t.criteria))
+        for t in tasks
+    ]
+    file = paths.data("support_run_verdicts.jsonl.gz")
+    looks = {
+        "tuned judge": (tasks, {"replay": file, "judge": "tuned"}),
+        "untuned": (tasks, {"replay": file, "judge": "second"}),
+        "code": (by_code, "code"),
+    }
+    replies = kit.load(paths.data("support_run_answers.jsonl")).responses
+    models = {name: [r for r in replies if r.source.startswith(arm)] for name, arm in ARMS.items()}
+    found = {}
+    for look, (rows, judge) in looks.items():
+        differences = kit.compare(rows, models, judge=judge, progress=False).differences
+        found |= {f"{name}: {look}": gain for name, gain in differences.items()}
+    return forest(
+        found, title="Does its reward improve a model?", x="held-out reward, GRPO less SFT", zero=0
+    )
 
 
 def main() -> None:
     """Draw both figures side by side."""
     painter, tags = Painter(), ""
-    for figure in (reliability(), learning()):
+    for figure in (agreement(), gains()):
         panel = kit.records.tables.plain(figure.to_plotly_json())
         image = painter.page.evaluate(DRAW, [panel, WIDTH, HEIGHT, SCALE])
         tags += f'<img src="{image}" width="{WIDTH}">'

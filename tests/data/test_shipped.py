@@ -19,12 +19,12 @@ SHIPPED = {  # file -> form, tasks, criteria, criteria by code, held out, answer
     "fact_answers.jsonl": ("answers", 0, 0, 0, 0, 177, 0),
     "judge_labels.jsonl": ("table", 72, 144, 0, 0, 144, 288),
     "instructions.jsonl": ("rubric", 324, 3011, 3011, 84, 0, 0),
-    "judged_tasks.jsonl": ("rubric", 92, 92, 0, 32, 0, 0),
     "ladder.jsonl": ("rubric", 560, 560, 560, 140, 0, 0),
     "sealed_labels.jsonl": ("table", 60, 144, 0, 60, 120, 288),
     "support_labels.jsonl": ("table", 12, 48, 0, 0, 24, 96),
     "support.jsonl": ("rubric", 110, 440, 0, 30, 0, 0),
     "support_answers.jsonl": ("answers", 0, 0, 0, 0, 80, 0),
+    "support_run_answers.jsonl": ("answers", 0, 0, 0, 0, 330, 0),
     "short_answers.json": ("rlvr", 80, 400, 400, 40, 0, 0),
 }
 
@@ -51,6 +51,7 @@ def test_a_shipped_file_has_its_counts(name, tmp_path):
         ("rubrics.json", "answers.jsonl"),
         ("citations.jsonl", "citation_answers.jsonl"),
         ("facts.jsonl", "fact_answers.jsonl"),
+        ("support.jsonl", "support_run_answers.jsonl"),
     ],
 )
 def test_shipped_answers_join_their_tasks(tasks, answers):

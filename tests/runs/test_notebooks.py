@@ -17,9 +17,7 @@ spec = importlib.util.spec_from_file_location(
 maker = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(maker)
 BOOKS = {path.name: json.loads(path.read_text("utf-8")) for path in maker.books()}
-CELLS_MOST = {"01": 28, "02": 41, "03": 36, "04": 30, "05": 21, "06": 16}
-# Notebooks with longer cells still; take a number out when its cells are short.
-LONG_CELLS = ("03",)
+CELLS_MOST = {"01": 28, "02": 41, "03": 51, "04": 30, "05": 21, "06": 16}
 
 
 def text(cell):
@@ -71,8 +69,7 @@ def test_opening_cells(book):
 def test_cells_are_short_and_import_the_kit_only_by_rooms(book):
     for cell in book[1]["cells"][3:]:
         if cell["cell_type"] == "code":
-            most = 20 if book[0].startswith(LONG_CELLS) else 10
-            assert len(text(cell).splitlines()) <= most, text(cell)[:80]
+            assert len(text(cell).splitlines()) <= 10, text(cell)[:80]
             assert "input(" not in text(cell) and ".show()" not in text(cell)
 
 
