@@ -172,8 +172,8 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
     headlines = [k for k, m in metrics.items() if m.caption] or estimates[:1]
     for name in [] if cards else headlines:
         sentence = f"{metrics[name].caption}\n{spans.get(name, '')}"
-        value = metrics[name].estimate or str(metrics[name])
-        cards.append(plots.Card(name, value, sentence))
+        headline = metrics[name].estimate or str(metrics[name])
+        cards.append(plots.Card(name, headline, sentence))
     return cards
 
 
