@@ -160,11 +160,13 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
         words += [spans[name] for name in group if name in spans]
         if question.endswith("?"):
             # "kappa: one" and "kappa: two" are rows of one figure
-            lines = {
-                k.rpartition(": ")[2]: m.estimate
-                for k, m in group.items()
-                if m.estimate
+            estimates_by_name = {
+                k: m.estimate for k, m in group.items() if m.estimate
             }
+            lines = {k.rpartition(": ")[2]: e for k, e in estimates_by_name.items()}
+            # where two would have one name, all keep their whole names: no result hides another
+            if len(lines) < len(estimates_by_name):
+                lines = estimates_by_name
             value = lines or ", ".join(map(str, group.values())) or None
             cards.append(plots.Card(question, value, "\n".join(words)))
     # Where the author asked no question, what has a caption stands for the run, else the first estimate.

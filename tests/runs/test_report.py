@@ -165,3 +165,13 @@ def test_a_thousand_runs_in_seconds():
     path = runs.report()
     assert time.monotonic() - begin <= 15
     assert path.stat().st_size < 8_000_000
+
+
+def test_two_results_with_one_last_name_both_stand_in_the_answer(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIT_RUNS", str(tmp_path))
+    run = kit.start("two", PARAMS)
+    for name in ("judge paid: code", "coin paid: code"):
+        run.keep(name, Estimate(0.2, 0.1, 0.3, n=9), "Did it help?")
+    run.finish()
+    text = runs.report().read_text()
+    assert text.count("judge paid: code") and text.count("coin paid: code")
