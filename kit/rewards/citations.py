@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..records import (
@@ -17,9 +18,9 @@ from ..records import (
     Response,
     Task,
     Verdict,
-    by_criterion,
     strip_thinking,
 )
+from .rubric_score import CriterionValues, worst_and_best
 
 CITATION_PREFIX = "cite:"
 SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")
@@ -170,47 +171,43 @@ def score_citations(
             range=span,
             details={"fault": answer.fault or "nothing is cited"},
         )
-    values = {i: v.value for i, v in by_criterion(verdicts).items()}
-    # Every score rises with every verdict but "needs", which is turned round.
-    worst = _citation_measures(task, answer, values, 0.0)
-    best = _citation_measures(task, answer, values, 1.0)
-    # None where worst and best differ, so where it is not known.
-    certain = {**dict.fromkeys(worst), **dict(worst.items() & best.items())}
+    # "needs" is the one verdict that lowers the score.
+    is_good = {
+        c.id: not c.id.endswith(":needs") for c in claim_criteria(task, response)
+    }
+    ends = worst_and_best(is_good, verdicts)
+    worst, best = map(partial(_citation_measures, task, answer), ends)
     return ComponentScore(
         name=name,
         low=f1_weight * worst["f1"] + id_weight * worst["ids"],
         high=f1_weight * best["f1"] + id_weight * best["ids"],
         range=span,
-        details={"fault": "", **certain},
+        # None where the ends differ, so where it is not known.
+        details={
+            "fault": "",
+            **dict.fromkeys(worst),
+            **dict(worst.items() & best.items()),
+        },
     )
 
 
 def _citation_measures(
-    task: Task,
-    answer: ParsedAnswer,
-    values: dict[str, float | None],
-    unknown_value: float,
+    task: Task, answer: ParsedAnswer, values: CriterionValues
 ) -> dict[str, float]:
-    """Recall, precision, F1 and share of valid ids, unknown verdicts at their worst (0) or best (1)."""
-
-    def value_of(n: int, kind: str, default: float) -> float:
-        value = values.get(f"{CITATION_PREFIX}{n}:{kind}")
-        return default if value is None else value
-
+    """Recall, precision, F1 and share of valid ids, by the values of the claims' criteria."""
     scores: list[tuple[float, float, float]] = []
     valid_ids: set[str] = set()
     # Uncited text, as far as it needs a citation.
     uncited = 0.0
     for n, claim in enumerate(answer.claims, 1):
         if not claim.ids:
-            # The one verdict that lowers the score.
-            uncited += value_of(n, "needs", 1 - unknown_value)
+            uncited += values[f"{CITATION_PREFIX}{n}:needs"]
             continue
         real_ids = set(claim.ids) & set(task.sources)
         # No judge is asked about ids that the task does not have: code has decided.
-        recall = value_of(n, "support", unknown_value) if real_ids else 0.0
+        recall = values.get(f"{CITATION_PREFIX}{n}:support", 0.0)
+        relevance = values.get(f"{CITATION_PREFIX}{n}:relevant", 0.0)
         # An invented id beside a real one costs its share.
-        relevance = value_of(n, "relevant", unknown_value)
         precision = relevance * len(real_ids) / len(claim.ids)
         f1 = 2 * recall * precision / ((recall + precision) or 1.0)
         scores.append((recall, precision, f1))

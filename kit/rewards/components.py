@@ -1,6 +1,5 @@
 """Components of a reward: what is scored of an answer, before weights and gates."""
 
-import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -51,7 +50,6 @@ class RubricComponent(RewardComponent, frozen=True, kw_only=True):
     use: Literal["value", "p"] = "value"
     gate_to: FiniteNumber | None = 0.0
     static: str | tuple[str, ...] = ()
-    instance_rubrics_only: bool = False
 
     def __post_init__(self) -> None:
         # Every name is checked now: a slip in a config must not surface after hours of training.
@@ -61,8 +59,6 @@ class RubricComponent(RewardComponent, frozen=True, kw_only=True):
         self, task: Task, response: Response
     ) -> tuple[Criterion, ...]:
         """The static rubrics that the task does not have."""
-        if self.instance_rubrics_only:
-            return ()
         # A trainer may pass a task that holds them already; they count once.
         ids = {c.id for c in task.criteria}
         return tuple(c for c in static_criteria(self.static) if c.id not in ids)
@@ -123,27 +119,25 @@ class VerifierComponent(RewardComponent, frozen=True, kw_only=True):
         return replace(score, name=self.name)
 
 
-@functools.cache
-def static_sets() -> dict[str, tuple[Criterion, ...]]:
-    """The shipped rubrics for cited answers, by name. They name faults, so their weight is -1.
-
-    >>> sorted(static_sets())
-    ['citation_discipline', 'off_query_padding', 'wrong_entity_confabulation']
-    """
-    return msgspec.json.decode(
-        Path(__file__).with_name("static_rubrics.json").read_bytes(),
-        type=dict[str, tuple[Criterion, ...]],
-    )
+# The shipped rubrics for cited answers, by name. They name faults, so their weight is -1.
+STATIC_SETS = msgspec.json.decode(
+    Path(__file__).with_name("static_rubrics.json").read_bytes(),
+    type=dict[str, tuple[Criterion, ...]],
+)
 
 
 def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:
-    """The criteria of the named sets ("all", one name, or several)."""
-    sets = static_sets()
-    chosen = [names] if isinstance(names, str) else list(names)
+    """The criteria of the named sets ("all", one name, or several).
+
+    >>> [c.id for c in static_criteria("off_query_padding")]
+    ['off_query_padding']
+    """
     if names == "all":
-        chosen = list(sets)
-    check_names(chosen, sets, where="reward, field static")
-    return tuple(c for name in chosen for c in sets[name])
+        names = STATIC_SETS
+    elif isinstance(names, str):
+        names = [names]
+    check_names(names, STATIC_SETS, where="reward, field static")
+    return tuple(c for name in names for c in STATIC_SETS[name])
 
 
 COMPONENT_KINDS: dict[str, type[RewardComponent]] = {

@@ -45,18 +45,12 @@ from .rubric_score import MAX_WIDTH, paid_score
 # An answer with its task.
 TaskAnswer = tuple[Task, Response]
 ScoreByName = dict[str, ComponentScore]
-FORMAT_GATE = "format gate"
 
 
 class RewardStep(NamedTuple):
-    """One step of a reward's arithmetic, and both ends of the sum after it.
+    """One step of a reward's arithmetic in words, and both ends of the sum after it."""
 
-    kind : "start", "component", "weights" (divided by their sum), "format bonus", "gate", "cap" or "scale"; alone
-        "format gate".
-    """
-
-    kind: str
-    name: str
+    text: str
     low: float
     high: float
 
@@ -251,7 +245,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             parts={c.name: self._paid_part(c, scores) for c in self.components},
             meta={
                 "range": self._range_of(scores),
-                "form_missing": steps[-1].kind == FORMAT_GATE,
+                "form_missing": self.fails_format_gate(response),
                 "excluded": excluded,
                 "intervals": {
                     name: (s.low, s.high) for name, s in scores.items() if s.applies
@@ -267,17 +261,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         scores = {
             c.name: c.score(task, response, verdicts) for c in self.components
         }
-        if self.fails_format_gate(response):
-            # What the answer says is not looked at: each part is at its worst, and so is the sum.
-            lowest = self._range_of(scores)[0]
-            step = RewardStep(FORMAT_GATE, "", lowest, lowest)
-            for c in self.components:
-                worst, _ = c.worst_and_best(*scores[c.name].range)
-                scores[c.name] = replace(scores[c.name], low=worst, high=worst)
-            return scores, [step]
-        return scores, self.reward_steps(
-            scores, self.format.fulfilled_share(response)
-        )
+        if not self.fails_format_gate(response):
+            share = self.format.fulfilled_share(response)
+            return scores, self.reward_steps(scores, share)
+        # What the answer says is not looked at: each part is at its worst, and so is the sum.
+        lowest, _ = self._range_of(scores)
+        for c in self.components:
+            worst, _ = c.worst_and_best(*scores[c.name].range)
+            scores[c.name] = replace(scores[c.name], low=worst, high=worst)
+        text = "the required form is missing: the least that any answer earns"
+        return scores, [RewardStep(text, lowest, lowest)]
 
     def _paid_part(self, c: RewardComponent, scores: ScoreByName) -> float | None:
         """The worst end of a narrow interval; None for a wide one, and where it does not apply."""
@@ -291,7 +284,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[RewardStep]:
         """The arithmetic of a reward, a step a line; the last one holds what is paid."""
         low = high = total = 0.0
-        steps = [RewardStep("start", "", low, high)]
+        steps = [RewardStep("nothing applies", low, high)]
         for c in self.components:
             score = scores[c.name]
             if score.applies:
@@ -299,14 +292,18 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 low += c.weight * worst
                 high += c.weight * best
                 total += abs(c.weight)
-                steps.append(RewardStep("component", c.name, low, high))
+                steps.append(RewardStep(f"add {c.name}, by its weight", low, high))
         if self.combine == "mean" and total:
             low, high = low / total, high / total
-            steps.append(RewardStep("weights", f"{total:g}", low, high))
+            steps.append(
+                RewardStep(
+                    f"divide by the sum of the weights, {total:g}", low, high
+                )
+            )
         if self.format.mode == "bonus":
             bonus = self.format.bonus * format_share
             low, high = low + bonus, high + bonus
-            steps.append(RewardStep("format bonus", "", low, high))
+            steps.append(RewardStep("add the format bonus", low, high))
         for gate in self.gates:
             score = scores[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
@@ -314,13 +311,14 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 low = min(low, gate.to)
                 if score.high < gate.below:
                     high = min(high, gate.to)
-                steps.append(RewardStep("gate", gate.component, low, high))
+                text = f"the gate of {gate.component} is closed"
+                steps.append(RewardStep(text, low, high))
         if self.cap is not None:
             low, high = min(low, self.cap), min(high, self.cap)
-            steps.append(RewardStep("cap", f"{self.cap:g}", low, high))
+            steps.append(RewardStep(f"at most {self.cap:g}", low, high))
         if self.scale != 1:
             low, high = low * self.scale, high * self.scale
-            steps.append(RewardStep("scale", f"{self.scale:g}", low, high))
+            steps.append(RewardStep(f"times {self.scale:g}", low, high))
         return steps
 
     def _range_of(self, scores: ScoreByName) -> tuple[float, float]:
@@ -344,17 +342,10 @@ def reward_presets() -> dict[str, dict[str, Any]]:
 
 
 def _build_composer(fields: dict[str, Any], where: str) -> Composer:
-    rows = fields.pop("components", ())
     weights = fields.pop("weights", {})
     only_instance = fields.pop("instance_rubrics_only", False)
-    if not rows:
-        raise DataError(
-            "a reward needs components",
-            where=where,
-            fix="components: [{kind: rubric}]",
-        )
     components: dict[str, RewardComponent] = {}
-    for n, row in enumerate(rows, 1):
+    for n, row in enumerate(fields.pop("components", ()), 1):
         kind, place = str(row.get("kind")), f"{where}, component {n}"
         require_name("kind", kind, COMPONENT_KINDS, where=place)
         # Names must differ, and a config seldom has two components of one kind.
@@ -367,9 +358,15 @@ def _build_composer(fields: dict[str, Any], where: str) -> Composer:
             )
         weight = weights.get(name, row.get("weight", 1.0))
         values = {**row, "name": name, "weight": weight}
-        if only_instance and kind == "rubric":
-            values["instance_rubrics_only"] = True
+        if only_instance:
+            values.pop("static", None)
         components[name] = make(COMPONENT_KINDS[kind], values, where=place)
+    if not components:
+        raise DataError(
+            "a reward needs components",
+            where=where,
+            fix="components: [{kind: rubric}]",
+        )
     check_names(weights, components, where=f"{where}, field weights")
     composer = make(Composer, {**fields, "components": []}, where=where)
     check_names(

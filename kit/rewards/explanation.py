@@ -12,18 +12,8 @@ from ..records import Grade, Response, Task, Verdict
 from ..stats import format_number
 from .components import RubricComponent
 from .composer import Composer, RewardSource
-from .rubric_score import CriteriaTree
+from .rubric_score import CriteriaTree, worst_and_best
 
-STEP_TEXTS = {
-    "start": "nothing applies",
-    "component": "add {name}, by its weight",
-    "weights": "divide by the sum of the weights, {name}",
-    "format bonus": "add the format bonus",
-    "gate": "the gate of {name} is closed",
-    "cap": "at most {name}",
-    "scale": "times {name}",
-    "format gate": "the required form is missing: the least that any answer earns",
-}
 COLOURS = {
     r"(?m)^\S.*$": "bold",
     r"(?m)^  \S+: met\b": "green",
@@ -136,8 +126,7 @@ def _arithmetic(
         yield f"{c.name}: {_both_ends(score.low, score.high)}"
     # The sum starts at 0, which says nothing where something is added.
     for step in steps[1:] or steps:
-        text = STEP_TEXTS[step.kind].format(name=step.name)
-        yield f"{text}: {_both_ends(step.low, step.high)}"
+        yield f"{step.text}: {_both_ends(step.low, step.high)}"
 
 
 def _rubric_terms(
@@ -145,10 +134,7 @@ def _rubric_terms(
 ) -> Iterator[str]:
     """What each criterion adds, unknown verdicts at their worst and at their best, and what divides the sum."""
     tree = CriteriaTree(task.criteria + c.extra_criteria(task, answer), c.how, None)
-    worst, best = tree.worst_and_best(verdicts, c.use)
-    # This writes the values of parents.
-    tree.score(worst)
-    tree.score(best)
+    worst, best = worst_and_best(tree.is_good, verdicts, c.use)
     terms, divisor = tree.terms_and_divisor(None, worst)
     highest, _ = tree.terms_and_divisor(None, best)
     for low, high in zip(terms, highest, strict=True):

@@ -143,21 +143,28 @@ def trivial(
         )
     )
     frame = Grades(composer.grade_all(pairs, verdicts)).table()
-    frame["policy"] = frame["response"].str.removeprefix("trivial-")
-    frame["example"] = [answer.text for _, answer in pairs]
-    # One row per policy out of one row per answer.
-    rows = frame.groupby("policy", sort=False)
+    # One row per answer becomes one row per policy.
     policies = (
-        rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
+        frame.assign(
+            policy=frame["response"].str.removeprefix("trivial-"),
+            is_unknown=frame["score"].isna(),
+            example=[answer.text for _, answer in pairs],
+        )
+        .groupby("policy", sort=False)
+        .agg(
+            reward=("score", "mean"),
+            low=("low", "mean"),
+            high=("high", "mean"),
+            tasks=("score", "size"),
+            unknown=("is_unknown", "sum"),
+            example=("example", "first"),
+        )
     )
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
     is_wide = (
         policies["high"] - policies["low"] > composer.max_width * composer.scale
     )
     policies.loc[is_wide, "reward"] = None
-    policies["tasks"] = rows.size()
-    policies["unknown"] = policies["tasks"] - rows["score"].count()
-    policies["example"] = rows["example"].first()
     # A policy that nobody can score comes first: it may be the best one.
     return policies.sort_values(
         "reward", ascending=False, na_position="first"

@@ -5,14 +5,14 @@ every unknown verdict to its worst and to its best value, and an unknown verdict
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ..errors import DataError
 from ..records import ComponentScore, Criterion, Verdict, by_criterion, group
 
 ScoreForm = Literal["mean", "flip", "net", "signed", "open_instruct"]
-CriterionValues = dict[str, float | None]
+CriterionValues = dict[str, float]
 MAX_WIDTH = 0.1
 # A required criterion is passed from this value on.
 PASS_THRESHOLD = 0.5
@@ -60,23 +60,44 @@ def score_rubric(
     (0.0, 1.0)
     """
     tree = CriteriaTree(criteria, how, gate_to)
-    worst, best = tree.worst_and_best(verdicts, use)
+    worst, best = worst_and_best(tree.is_good, verdicts, use)
     low, high = tree.score(worst), tree.score(best)
     # Every verdict unknown: the ends are those of all answers.
-    lowest, highest = map(tree.score, tree.worst_and_best((), use))
+    lowest, highest = map(tree.score, worst_and_best(tree.is_good, ()))
     # Without a weight there is nothing to score: not 0, and not 1.
     if lowest is None or highest is None or low is None or high is None:
         return ComponentScore(name=name, applies=False)
-    values: CriterionValues = {}
-    for c in tree.children[None]:
-        values[c.id] = worst[c.id] if worst[c.id] == best[c.id] else None
     return ComponentScore(
         name=name,
         low=low,
         high=high,
         range=(lowest, highest),
-        details={"criteria": values},
+        details={
+            "criteria": {
+                i: x if x == best[i] else None
+                for i, x in worst.items()
+                if i not in tree.children
+            }
+        },
     )
+
+
+def worst_and_best(
+    is_good: Mapping[str, bool],
+    verdicts: Iterable[Verdict],
+    use: Literal["value", "p"] = "value",
+) -> tuple[CriterionValues, CriterionValues]:
+    """The values of criteria, unknown ones at their worst and at their best for the score.
+
+    is_good : id -> False for what counts against the answer: it is at its worst where it is there.
+    """
+    worst = {i: 1.0 - x for i, x in is_good.items()}
+    best = {i: float(x) for i, x in is_good.items()}
+    for i, v in by_criterion(verdicts).items():
+        # A judge that answers "unknown" may still send a P(met): it pays nothing.
+        if i in is_good and v.value is not None:
+            worst[i] = best[i] = v.p if use == "p" and v.p is not None else v.value
+    return worst, best
 
 
 class CriterionTerm(NamedTuple):
@@ -97,8 +118,7 @@ class CriteriaTree:
     def __init__(
         self, criteria: Sequence[Criterion], how: ScoreForm, gate_to: float | None
     ):
-        total = sum(abs(c.weight) for c in criteria)
-        if not total < math.inf:
+        if not math.isfinite(sum(abs(c.weight) for c in criteria)):
             raise DataError(
                 "the weights have no finite sum",
                 fix="only their ratios count: make them small",
@@ -115,55 +135,33 @@ class CriteriaTree:
             self.order += self.children.get(c.id, ())
         if len(self.order) != len(criteria):
             # A parent that is missing, or a circle: their criteria would silently count nothing.
-            orphans = sorted({c.id for c in criteria} - set(self.is_good))
+            orphans = {c.id for c in criteria} - self.is_good.keys()
             raise DataError(
-                f"no criterion at the top is above {orphans}",
+                f"no criterion at the top is above {sorted(orphans)}",
                 fix="correct the field parent",
             )
 
-    def worst_and_best(
-        self, verdicts: Iterable[Verdict], use: Literal["value", "p"]
-    ) -> tuple[CriterionValues, CriterionValues]:
-        """The values of the leaves, unknown verdicts at their worst and at their best for the score."""
-        decided: CriterionValues = {}
-        for i, v in by_criterion(verdicts).items():
-            # A judge that answers "unknown" may still send a P(met): it pays nothing.
-            if v.is_known:
-                decided[i] = v.p if use == "p" and v.p is not None else v.value
-        # What counts against the answer is at its worst where it is there.
-        worst = {i: float(not x) for i, x in self.is_good.items()}
-        best = {i: float(x) for i, x in self.is_good.items()}
-        return worst | decided, best | decided
+    def value_of(self, name: str | None, values: CriterionValues) -> float | None:
+        """The value of a leaf; of a parent, or of None (the top), the score of its children.
+
+        None where none of them has a weight.
+        """
+        if name not in self.children:
+            return values.get(str(name))
+        terms, divisor = self.terms_and_divisor(name, values)
+        return sum(t.contribution for t in terms) / divisor if terms else None
 
     def score(self, values: CriterionValues) -> float | None:
-        """The score by the values of the leaves; writes those of the parents into `values`.
-
-        None : nothing has a weight.
-        """
-        # Children first.
-        for c in reversed(self.order):
-            if c.id in self.children:
-                values[c.id] = self._score_below(c.id, values)
-        score = self._score_below(None, values)
+        """The score by the values of the leaves; None where nothing has a weight."""
+        score = self.value_of(None, values)
         for c in self.order:
-            x = values[c.id]
+            x = self.value_of(c.id, values) if c.required else None
             # None: nothing below it has a weight, so there is nothing to fail.
-            if (
-                c.required
-                and x is not None
-                and (x >= PASS_THRESHOLD) != self.is_good[c.id]
-            ):
-                return None if score is None else min(score, self.gate_to)
+            if score is None or x is None:
+                continue
+            if (x >= PASS_THRESHOLD) != self.is_good[c.id]:
+                score = min(score, self.gate_to)
         return score
-
-    def _score_below(
-        self, parent: str | None, values: CriterionValues
-    ) -> float | None:
-        """The score of the criteria below `parent`; None where none of them has a weight."""
-        terms, divisor = self.terms_and_divisor(parent, values)
-        if not terms:
-            return None
-        return sum(t.contribution for t in terms) / divisor
 
     def terms_and_divisor(
         self, parent: str | None, values: CriterionValues
@@ -175,7 +173,7 @@ class CriteriaTree:
             how = "flip"
         terms = []
         for c in self.children.get(parent, ()):
-            value, weight = values[c.id], c.weight
+            value, weight = self.value_of(c.id, values), c.weight
             if value is None or not weight:
                 continue
             if how == "mean":
