@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -263,14 +263,19 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         }
         if not self.fails_format_gate(response):
             share = self.format.fulfilled_share(response)
-            return scores, self.reward_steps(scores, share)
+            return scores, list(self.reward_steps(scores, share))
         # What the answer says is not looked at: each part is at its worst, and so is the sum.
         lowest, _ = self._range_of(scores)
         for c in self.components:
             worst, _ = c.worst_and_best(*scores[c.name].range)
             scores[c.name] = replace(scores[c.name], low=worst, high=worst)
-        text = "the required form is missing: the least that any answer earns"
-        return scores, [RewardStep(text, lowest, lowest)]
+        return scores, [
+            RewardStep(
+                "the required form is missing: the least that any answer earns",
+                lowest,
+                lowest,
+            )
+        ]
 
     def _paid_part(self, c: RewardComponent, scores: ScoreByName) -> float | None:
         """The worst end of a narrow interval; None for a wide one, and where it does not apply."""
@@ -281,10 +286,10 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def reward_steps(
         self, scores: ScoreByName, format_share: float
-    ) -> list[RewardStep]:
+    ) -> Iterator[RewardStep]:
         """The arithmetic of a reward, a step a line; the last one holds what is paid."""
         low = high = total = 0.0
-        steps = [RewardStep("nothing applies", low, high)]
+        yield RewardStep("nothing applies", low, high)
         for c in self.components:
             score = scores[c.name]
             if score.applies:
@@ -292,18 +297,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 low += c.weight * worst
                 high += c.weight * best
                 total += abs(c.weight)
-                steps.append(RewardStep(f"add {c.name}, by its weight", low, high))
+                yield RewardStep(f"add {c.name}, by its weight", low, high)
         if self.combine == "mean" and total:
             low, high = low / total, high / total
-            steps.append(
-                RewardStep(
-                    f"divide by the sum of the weights, {total:g}", low, high
-                )
+            yield RewardStep(
+                f"divide by the sum of the weights, {total:g}", low, high
             )
         if self.format.mode == "bonus":
             bonus = self.format.bonus * format_share
             low, high = low + bonus, high + bonus
-            steps.append(RewardStep("add the format bonus", low, high))
+            yield RewardStep("add the format bonus", low, high)
         for gate in self.gates:
             score = scores[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
@@ -311,15 +314,15 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 low = min(low, gate.to)
                 if score.high < gate.below:
                     high = min(high, gate.to)
-                text = f"the gate of {gate.component} is closed"
-                steps.append(RewardStep(text, low, high))
+                yield RewardStep(
+                    f"the gate of {gate.component} is closed", low, high
+                )
         if self.cap is not None:
             low, high = min(low, self.cap), min(high, self.cap)
-            steps.append(RewardStep(f"at most {self.cap:g}", low, high))
+            yield RewardStep(f"at most {self.cap:g}", low, high)
         if self.scale != 1:
             low, high = low * self.scale, high * self.scale
-            steps.append(RewardStep(f"times {self.scale:g}", low, high))
-        return steps
+            yield RewardStep(f"times {self.scale:g}", low, high)
 
     def _range_of(self, scores: ScoreByName) -> tuple[float, float]:
         """The reward's range, with each score anywhere in its own range."""
@@ -327,8 +330,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             name: replace(score, low=score.range[0], high=score.range[1])
             for name, score in scores.items()
         }
-        lowest, highest = self.reward_steps(wide, 0.0), self.reward_steps(wide, 1.0)
-        return lowest[-1].low, highest[-1].high
+        *_, lowest = self.reward_steps(wide, 0.0)
+        *_, highest = self.reward_steps(wide, 1.0)
+        return lowest.low, highest.high
 
 
 # A reward as users write it: a preset's name, a file, a mapping, or itself.
