@@ -39,13 +39,11 @@ def takes_table(
     """Let a function's first argument be a DataFrame; the named arguments are then column names."""
 
     def wrap(function: Callable[P, R]) -> TableFunction[P, R]:
-        signature = inspect.signature(function)
-
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> R:
             if not args or not isinstance(args[0], pd.DataFrame):
                 return function(*args, **kwargs)
-            bound = signature.bind_partial(*args[1:], **kwargs)
+            bound = inspect.signature(function).bind_partial(*args[1:], **kwargs)
             for name, column in bound.arguments.items():
                 if name in arguments and isinstance(column, str):
                     bound.arguments[name] = table_column(args[0], column, name)
@@ -168,12 +166,11 @@ def _common_levels(
     names: Mapping[str, Sequence[Level]], every: set[Level]
 ) -> list[Level]:
     """The sorted levels of columns that use one set of categories; DataError where they do not."""
-    is_binary = every <= {0, 1}
-    if is_binary:
-        every = {0, 1}
+    if every <= {0, 1}:
+        return [0, 1]
     # The text "1" beside the number 1 is a slip in one of the files.
     is_mixed = len({isinstance(v, str) for v in every}) > 1
-    if is_mixed or not (is_binary or every in map(set, names.values())):
+    if is_mixed or every not in map(set, names.values()):
         text = "; ".join(f"{k}: {v[:8]}" for k, v in names.items())
         raise DataError(
             f"the columns use different categories ({text})",

@@ -163,8 +163,9 @@ class Estimate(PrintedResult):
 
     def plot(self, **options: Any) -> Figure:
         """The estimate as a forest of one line (plotly); its title is the sentence."""
-        rows = {self.noun or self.method: self}
-        return forest(rows, **{"title": self.sentence, **options})
+        return forest(
+            {self.noun or self.method: self}, **{"title": self.sentence, **options}
+        )
 
 
 @lru_cache(4096)
@@ -209,36 +210,43 @@ def cluster_variance(
     """How far a statistic varies from sample to sample.
 
     With clusters, the larger of a model with an ICC and the robust variance.
-    psi : (n,) influences. weights : (n,) above 0; rows then count as many as they are worth.
+    psi : (n,) influences. weights : (n,), how many rows each one is worth (default: one).
     """
-    w = np.ones(len(psi))
-    if weights is not None:
-        w = weights * weights.sum() / (weights @ weights)
+    w = np.ones(len(psi)) if weights is None else weights
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
         return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
-    rows, squares = np.bincount(group, w), np.bincount(group, w * w)
-    total, c = np.bincount(group, psi), len(rows)
+    rows, robust = np.bincount(group, w), _robust_variance(psi, group)
     n_effective, pairs = kish_size(rows), float(rows @ rows) - n
-    # A few clusters lie nearer to their own mean than to the true one.
-    robust = float(total @ total) * c / max(c - 1, 1)
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
         return ClusterVariance(robust, max(n_effective - 1, 1.0), n_effective)
-    icc = min(max((robust - square) / (square / n * pairs), 0.0), 1.0)
-    # drawn up: an ICC that is too small costs coverage, one too large only width
+    icc = (robust - square) / (square / n * pairs)
+    squares = np.bincount(group, w * w)
+    effect = 1 + _cautious_icc(icc, pairs, psi, group) * (rows**2 / squares - 1)
+    # the model is steady where clusters are few, the robust one right where the model is wrong
+    model = square / max(n - 1, 1) * float(squares @ effect)
+    df = max(kish_size(effect * squares / rows) - 1, 1.0)
+    return ClusterVariance(max(model, robust), df, n_effective)
+
+
+def _robust_variance(psi: Floats, group: Ints) -> float:
+    """The variance as the sums of influences by cluster show it, without a model."""
+    total = np.bincount(group, psi)
+    # A few clusters lie nearer to their own mean than to the true one.
+    return float(total @ total) * len(total) / max(len(total) - 1, 1)
+
+
+def _cautious_icc(icc: float, pairs: float, psi: Floats, group: Ints) -> float:
+    """An intraclass correlation that `pairs` of rows show, drawn up.
+
+    One that is too small costs coverage, one too large only width.
+    """
+    icc = min(max(icc, 0.0), 1.0)
     icc += ICC_MARGIN * (1 - icc) * math.sqrt(2 / pairs)
     # one cluster with most of the spread tells the ICC as poorly as a single cluster
     clusters = kish_size(np.bincount(group, psi * psi))
-    icc = (clusters * icc + ICC_PRIOR_CLUSTERS) / (clusters + ICC_PRIOR_CLUSTERS)
-    effect = 1 + icc * (rows**2 / squares - 1)
-    # the model is steady where clusters are few, the robust one right where the model is wrong
-    model = square / max(n - 1, 1) * float(squares @ effect)
-    return ClusterVariance(
-        variance=max(model, robust),
-        df=max(kish_size(effect * squares / rows) - 1, 1.0),
-        n_effective=n_effective,
-    )
+    return (clusters * icc + ICC_PRIOR_CLUSTERS) / (clusters + ICC_PRIOR_CLUSTERS)
 
 
 def kish_size(weights: Floats | Ints) -> float:
@@ -277,7 +285,7 @@ def estimate_from_influence(
     psi : (n,), what each row adds to `value` beyond what was expected; they sum to about 0. group :
     (n,) cluster numbers from 0, or None. bounds : the range that the value can have. ends : what a
     cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
-    weights : (n,) of rows, above 0. The rest is passed on to the estimate.
+    weights : (n,), how many rows each one is worth. The rest is passed on to the estimate.
     """
     bare = Estimate(
         value,
@@ -314,16 +322,8 @@ def _with_limits(
     se, form = math.sqrt(spread.variance), "t"
     # Symmetric limits would leave the range, and cover too little near its ends.
     if math.isfinite(e.bounds[1] - e.bounds[0]):
+        low, high = _wilson_limits(e, se, spread)
         form = "Wilson"
-        start, width = e.bounds[0], e.bounds[1] - e.bounds[0]
-        share = min(max((e.value - start) / width, 0.0), 1.0)
-        # as many rows as would give this standard error; where rows that are all equal show none,
-        # their worth in clusters stands in
-        rows = spread.n_effective
-        if se >= ZERO_ERROR:
-            rows = max(share * (1 - share), 1e-12) / (se / width) ** 2
-        low, high = wilson_interval(share, rows, t_quantile(e.level, spread.df))
-        low, high = start + width * low, start + width * high
     elif se < ZERO_ERROR:
         return replace(e, note="all rows are equal: no interval without a range")
     else:
@@ -347,6 +347,19 @@ def _with_limits(
         se=se,
         method=f"{e.method}, {form}",
     )
+
+
+def _wilson_limits(e: Estimate, se: float, spread: ClusterVariance) -> ValueRange:
+    """Wilson's limits for a value as a share of its range."""
+    start, width = e.bounds[0], e.bounds[1] - e.bounds[0]
+    share = min(max((e.value - start) / width, 0.0), 1.0)
+    # as many rows as would give this standard error; where rows that are all equal show none,
+    # their worth in clusters stands in
+    rows = spread.n_effective
+    if se >= ZERO_ERROR:
+        rows = max(share * (1 - share), 1e-12) / (se / width) ** 2
+    low, high = wilson_interval(share, rows, t_quantile(e.level, spread.df))
+    return start + width * low, start + width * high
 
 
 def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:

@@ -257,10 +257,13 @@ class Agreement(PrintedResult):
         }
 
     def __str__(self) -> str:
-        counts = pd.DataFrame(
-            self.confusion.astype(int), self.categories, self.categories
+        table = (
+            pd.DataFrame(
+                self.confusion.astype(int), self.categories, self.categories
+            )
+            .rename_axis("judge \\ human")
+            .to_string()
         )
-        table = counts.rename_axis("judge \\ human").to_string()
         lines = [f"{k:<32}{e}" for k, e in self.measures().items()]
         return "\n".join([*lines, "", table, self.note]).rstrip()
 
@@ -365,9 +368,11 @@ def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
     if not gain > 0:
         return math.nan, f
     value = (p + q0 - 1) / gain
-    psi = np.where(bare, f - p, 0) / bare.sum()
-    psi -= value * np.where(one, f - q1, 0) / one.sum()
-    psi += (1 - value) * np.where(two, 1 - f - q0, 0) / two.sum()
+    psi = (
+        np.where(bare, f - p, 0) / bare.sum()
+        - value * np.where(one, f - q1, 0) / one.sum()
+        + (1 - value) * np.where(two, 1 - f - q0, 0) / two.sum()
+    )
     # Sampling errors can carry the rate past 0 or 1.
     return float(np.clip(value, 0, 1)), psi / gain
 
@@ -390,35 +395,26 @@ def label_mean(
     .167 [.08, .30], n=1400
     """
     check_choice("design", design, ("random", "shifted"))
-    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
-    # a row without a label is what is estimated, so it stays: 2 stands for unknown
-    columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
-    # with labels from elsewhere, a row without a verdict says nothing
-    if design == "random":
-        columns["judge"] = np.nan_to_num(f, nan=2)
-    complete, group, missing = complete_rows(columns, cluster)
-    f, y = np.where(complete == 2, np.nan, complete)
+    f, y, group, missing = _read_labels(judge, human, design, cluster)
     has_label = ~np.isnan(y)
     labels, of_labels = y[has_label], read_clusters(group, has_label)
-    is_rate = is_binary(labels)
+    alone, is_rate = mean(labels, cluster=of_labels), is_binary(labels)
     if design == "shifted" and (has_label.all() or not is_rate):
         raise DataError(
             "the shifted design corrects a pass rate",
             where="human",
             fix='pass and fail, and rows without labels; or design="random"',
         )
-    clusters, note = len(labels if of_labels is None else np.unique(of_labels)), ""
+    note = ""
     if is_rate:
         note = rare_outcome_note(labels, of_labels)
-    elif clusters < MIN_RARE_CLUSTERS:
-        note = f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
+    elif alone.units < MIN_RARE_CLUSTERS:
+        note = (
+            f"labels lie in {alone.units} clusters, {MIN_RARE_CLUSTERS} are needed"
+        )
     # five labels of one outcome cannot say how often the judge errs on it
     if note and is_rate and design == "random":
-        return replace(
-            mean(labels, cluster=of_labels),
-            method="labels alone",
-            note=f"labels alone: {note}",
-        )
+        return replace(alone, method="labels alone", note=f"labels alone: {note}")
     method = f"corrected by {len(labels)} labels"
     if note:
         return Estimate(
@@ -441,6 +437,22 @@ def label_mean(
             note="a verdict (or no verdict) occurs of which no row has a label: label some",
         )
     return e
+
+
+def _read_labels(
+    judge: Column, human: Column, design: str, cluster: Column | None
+) -> tuple[Floats, Floats, Ints | None, int]:
+    """Verdicts and labels (n,), NaN where unknown, their clusters, and how many rows are left out."""
+    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
+    # with labels from elsewhere, a row without a verdict says nothing
+    unknown = math.nan if design == "shifted" else 2
+    # a row without a label is what is estimated, so it stays: 2 stands for unknown
+    complete, group, missing = complete_rows(
+        {"judge": np.nan_to_num(f, nan=unknown), "human": np.nan_to_num(y, nan=2)},
+        cluster,
+    )
+    f, y = np.where(complete == 2, np.nan, complete)
+    return f, y, group, missing
 
 
 @takes_table("judge", "human", "policy", "cluster")

@@ -81,7 +81,7 @@ def mean(
         method="mean",
         missing=left_out - int(is_zero.sum()),
         level=level,
-        weights=None if weights is None else w,
+        weights=None if weights is None else w * w.sum() / (w @ w),
     )
 
 
@@ -145,9 +145,12 @@ def per_cluster(values: Column, cluster: Column) -> pd.Series[float]:
     >>> per_cluster([1, 0, 1], ["a", "a", "b"]).to_dict()
     {'a': 0.5, 'b': 1.0}
     """
-    # A Series would be aligned by its index labels, not by position.
-    labels = np.asarray(cluster)
-    return pd.Series(read_numbers(values)).groupby(labels, sort=False).mean()
+    return (
+        pd.Series(read_numbers(values))
+        # A Series would be aligned by its index labels, not by position.
+        .groupby(np.asarray(cluster), sort=False)
+        .mean()
+    )
 
 
 @takes_table("values", "seeds")
@@ -378,8 +381,13 @@ def labels_needed(
     >>> labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
     {'labels alone': 246, 'with the judge': 141}
     """
-    is_rate = 0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1
-    if not (is_rate and half_width > 0 and 0 < level < 1):
+    if not (
+        0 < rate < 1
+        and 0 <= q1 <= 1
+        and 0 <= q0 <= 1
+        and half_width > 0
+        and 0 < level < 1
+    ):
         raise DataError(
             "a rate is out of range",
             where="labels_needed",

@@ -11,8 +11,8 @@ import pandas as pd
 from scipy import optimize, special
 
 from ...plots import Figure, forest, reliability_figure
-from ...records.tables import Results
-from ..columns import Column, Floats, takes_table
+from ...records.tables import Results, per_group
+from ..columns import Column, Floats, Ints, takes_table
 from ..estimate import (
     UNIT_RANGE,
     ZERO_ERROR,
@@ -72,8 +72,26 @@ class ECE(PrintedResult):
     def plot(self, **options: Any) -> Figure:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
         title, _, convention = str(self).partition(" | ")
-        titles = {"title": title, "subtitle": convention, "zero": self.null}
-        return forest({"debiased ECE": self.debiased}, **{**titles, **options})
+        return forest(
+            {"debiased ECE": self.debiased},
+            **{
+                "title": title,
+                "subtitle": convention,
+                "zero": self.null,
+                **options,
+            },
+        )
+
+
+def gap_sums(x: ConfidenceRows, b: Bins, seed: int) -> Floats:
+    """Sums (C, k) of outcome less confidence by cluster and bin; very many clusters are pooled."""
+    k, group = len(b.size), x.clusters
+    c = int(group.max()) + 1
+    if c > 2 * POOLED_CLUSTERS:
+        # 2,000 sums tell the null as well as a million, in a thousandth of the time
+        pool = np.random.default_rng(seed).permutation(c) % POOLED_CLUSTERS
+        group, c = pool[group], POOLED_CLUSTERS
+    return np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k).astype(float)
 
 
 def null_sums(
@@ -122,48 +140,45 @@ def debias(gap: Floats, errors: Floats, size: Floats, n: int) -> float:
     return max(0.0, float(size @ (2 * gap - absolute)) / n)
 
 
+def _debiased_error(x: ConfidenceRows, b: Bins, by_cluster: Floats) -> Estimate:
+    """The debiased error with its interval."""
+    n, gap, errors = len(x.conf), by_cluster.sum(0), _gap_errors(x, b, by_cluster)
+    plug_in = float(np.abs(gap).sum() / n)
+    best = debias(np.abs(gap) / b.size, errors, b.size, n)
+    # the interval of the mean gap, where it is wider: where some gaps change sign from sample to
+    # sample, clusters that move all bins at once seem to cancel
+    estimates = (
+        estimate_from_influence(best, psi / n, x.cluster, method="debiased ECE")
+        for psi in (np.sign(gap)[b.at] * x.gap - plug_in, x.gap - x.gap.mean())
+    )
+    e = max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
+    # the sign of a gap near 0 is noise, which the influence does not know
+    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(b.size * errors)) / n
+    low = best - max(best - e.low, fold) - (plug_in - best) / 2
+    high = (best + plug_in) / 2 + max(e.high - best, fold)
+    return replace(e, low=max(low, 0.0), high=min(high, 1.0), missing=x.missing)
+
+
 def ece_and_null(
     x: ConfidenceRows, b: Bins, *, draws: int = 1000, seed: int = 0
 ) -> tuple[ECE, Floats]:
     """The error of one binning, and the sums (draws, k) of bins that a calibrated model gives."""
-    n, k, size, group = len(x.conf), len(b.lower), b.size, x.clusters
-    c = int(group.max()) + 1
-    if c > 2 * POOLED_CLUSTERS:
-        # 2,000 sums tell the null as well as a million, in a thousandth of the time
-        pool = np.random.default_rng(seed).permutation(c) % POOLED_CLUSTERS
-        group, c = pool[group], POOLED_CLUSTERS
-    # sums (C, k) of outcome less confidence by cluster and bin
-    by_cluster: Floats = np.asarray(
-        np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k), float
-    )
-    total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
-    gap = np.abs(total)
-    plug_in, best = float(gap.sum() / n), debias(gap / size, errors, size, n)
-    psi = (np.sign(total)[b.at] * x.gap - plug_in) / n
-    # the interval of the mean gap, where it is wider: where some gaps change sign from sample to
-    # sample, clusters that move all bins at once seem to cancel
-    estimates = (
-        estimate_from_influence(best, moves, x.cluster, method="debiased ECE")
-        for moves in (psi, (x.gap - x.gap.mean()) / n)
-    )
-    e = max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
-    # the sign of a gap near 0 is noise, which the influence does not know
-    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
-    low = max(best - max(best - e.low, fold) - (plug_in - best) / 2, 0.0)
-    high = (best + plug_in) / 2 + max(e.high - best, fold)
+    n, by_cluster = len(x.conf), gap_sums(x, b, seed)
+    value = float(np.abs(by_cluster.sum(0)).sum() / n)
     sums = null_sums(x, b, by_cluster, draws, seed)
-    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= plug_in - 1e-12)
+    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= value - 1e-12)
     # One more on both sides: a finite number of draws never gives p = 0.
     p_value = (hits + 1) / (draws + 1)
+    error = _debiased_error(x, b, by_cluster)
     # a test that does not reject and an interval that excludes 0 would contradict each other
-    if low > 0 and p_value > 0.05:
-        low = 0.0
+    if error.low > 0 and p_value > 0.05:
+        error = replace(error, low=0.0)
     return ECE(
-        plug_in,
-        replace(e, low=low, high=min(high, 1.0), missing=x.missing),
-        float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n),
-        p_value,
-        b.convention,
+        value=value,
+        debiased=error,
+        null=float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n),
+        p_value=p_value,
+        convention=b.convention,
     ), sums
 
 
@@ -277,17 +292,21 @@ def logistic_test(
     step = np.linalg.solve((z * noise).T @ z, total)
     p_value = float(special.chdtrc(len(step), step @ total))
     if x.cluster is not None:
-        # Hotelling's T: do the scores, summed by cluster, have the mean 0?
-        by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
-        center, (c, k) = by.mean(0), by.shape
-        covariance = (by - center).T @ (by - center) / max(c - 1, 1)
-        # the F that it is worth
-        rest = n_effective - k
-        distance = c * float(center @ np.linalg.pinv(covariance) @ center)
-        distance *= rest / (k * (rest + k - 1))
         # Clusters may make the test only more cautious, so the larger p counts.
-        p_value = max(float(special.fdtrc(k, rest, distance)), p_value)
+        p_value = max(_hotelling_p(score, x.cluster, n_effective), p_value)
     return LogisticTest(p_value, -float(step[1]) if len(step) > 1 else 0.0)
+
+
+def _hotelling_p(score: Floats, cluster: Ints, n_effective: float) -> float:
+    """The p-value of Hotelling's T: do the columns of scores (n, k), summed by cluster, have the mean 0?"""
+    by = np.column_stack([np.bincount(cluster, column) for column in score.T])
+    center, (c, k) = by.mean(0), by.shape
+    covariance = (by - center).T @ (by - center) / max(c - 1, 1)
+    distance = c * float(center @ np.linalg.pinv(covariance) @ center)
+    # the F that it is worth
+    rest = n_effective - k
+    distance *= rest / (k * (rest + k - 1))
+    return float(special.fdtrc(k, rest, distance))
 
 
 @takes_table("conf", "correct", "cluster")
@@ -369,7 +388,7 @@ class Reliability(PrintedResult):
         )
 
     def __str__(self) -> str:
-        rows = [
+        lines = [
             self.sentence,
             self.ece,
             f"mean confidence less accuracy {self.gap}",
@@ -378,7 +397,7 @@ class Reliability(PrintedResult):
             f"Brier {self.brier}",
             f"smECE {format_number(self.smece)}",
         ]
-        return "\n".join(map(str, rows))
+        return "\n".join(map(str, lines))
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() + self.bins.to_html(
@@ -429,24 +448,32 @@ def reliability(
 
 
 def _bin_table(x: ConfidenceRows, b: Bins, sums: Floats) -> pd.DataFrame:
-    # 16 bits: numpy then sorts in one pass
-    size, order = b.size, np.argsort(b.at.astype(np.int16), kind="stable")
-    rates = []
-    for rows in np.split(order, np.cumsum(size.astype(int))[:-1]):
-        group = None if x.cluster is None else x.cluster[rows]
-        rates.append(mean(x.correct[rows], cluster=group).as_dict())
-    conf = b.sums(x.conf) / size
-    band = np.clip(conf + np.quantile(sums, [0.025, 0.975], axis=0) / size, 0, 1)
-    accuracy = pd.DataFrame(rates)
+    rows = pd.DataFrame(
+        # 16 bits: numpy then sorts in one pass
+        {
+            "bin": b.at.astype(np.int16),
+            "correct": x.correct,
+            "cluster": x.clusters,
+        }
+    ).sort_values("bin", kind="stable")
+    rates = per_group(
+        rows,
+        "bin",
+        mean,
+        "correct",
+        cluster=None if x.cluster is None else "cluster",
+    )
+    conf = b.sums(x.conf) / b.size
+    band = np.clip(conf + np.quantile(sums, [0.025, 0.975], axis=0) / b.size, 0, 1)
     return pd.DataFrame(
         {
             "lower": b.lower,
             "upper": b.upper,
-            "n": size.astype(int),
+            "n": b.size.astype(int),
             "conf": conf,
-            "accuracy": accuracy["value"],
-            "low": accuracy["low"],
-            "high": accuracy["high"],
+            "accuracy": list(rates.value.values()),
+            "low": list(rates.low.values()),
+            "high": list(rates.high.values()),
             "band_low": band[0],
             "band_high": band[1],
         }

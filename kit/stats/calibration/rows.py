@@ -64,20 +64,17 @@ def read_rows(
     check_choice("missing", missing, ("raise", "count"))
     p, y = read_numbers(conf, "conf"), read_numbers(correct, "correct")
     columns, group, left_out = complete_rows({"conf": p, "correct": y}, cluster)
-    is_unknown = np.isnan(p) | np.isnan(y)
     # NaN fails every comparison, so what is allowed is listed, not what is bad.
     is_valid = (p >= 0) & (p <= 1) & ((y == 0) | (y == 1))
     if missing == "count":
-        is_valid |= is_unknown
+        is_valid |= np.isnan(p) | np.isnan(y)
     if not is_valid.all():
         row = int(np.argmin(is_valid))
-        fix = "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0"
-        if is_unknown[row]:
-            fix = 'missing="count" leaves unknown rows out'
         raise DataError(
             f"confidence {p[row]:g}, correct {y[row]:g}",
             where=f"row {row}",
-            fix=fix,
+            fix="confidence in [0, 1] (of percents, divide by 100), correct 1 or 0; "
+            'missing="count" leaves unknown rows out',
         )
     if not len(columns[0]):
         raise DataError(
@@ -128,24 +125,25 @@ def put_in_bins(
                 "edges must rise, be two or more, and hold every confidence",
                 where="edges",
             )
-        return _used_bins(
-            # in numpy's words, the side is where an equal value is put before or after
-            np.searchsorted(limits, p, "left" if closed == "right" else "right")
-            - 1,
+        return _bins_between(
             limits,
+            p,
+            closed,
             f"{len(limits) - 1} {closed}-closed bins, edges as given",
         )
     if bins == "auto":
         bins = 15 if equal_mass else _automatic_bins(p)
     if bins == "distinct":
         # Rounded, because 0.1 * 3 and 0.3 are one stated confidence.
-        values, at = np.unique(np.round(p, 7), return_inverse=True)
+        values, at, size = np.unique(
+            np.round(p, 7), return_inverse=True, return_counts=True
+        )
         return Bins(
-            at=at,
-            lower=values,
-            upper=values,
-            size=np.bincount(at).astype(float),
-            convention=f"one bin per distinct confidence ({len(values)})",
+            at,
+            values,
+            values,
+            size.astype(float),
+            f"one bin per distinct confidence ({len(values)})",
         )
     if not isinstance(bins, int) or not 1 <= bins <= 10_000:
         raise DataError(
@@ -154,24 +152,34 @@ def put_in_bins(
             fix='"auto", "distinct" or 1 to 10000',
         )
     if equal_mass:
-        # a confidence goes where the middle of its rows lies, so equal ones stay together
-        values, same, count = np.unique(p, return_inverse=True, return_counts=True)
-        middle = (np.cumsum(count) - count / 2) / len(p)
-        at = (middle * bins).astype(int)
-        # a bin reaches up to the lowest confidence of the next one
-        lowest = np.append(values, 1.0)[np.searchsorted(at, np.arange(bins))]
-        return _used_bins(
-            at[same],
-            np.append(lowest, p.max()),
-            f"{bins} bins of about equal mass, equal confidences together",
-        )
-    place = np.floor((p + EDGE_TOLERANCE) * bins)
-    if closed == "right":
-        place = np.ceil((p - EDGE_TOLERANCE) * bins) - 1
-    return _used_bins(
-        place,
+        return _equal_mass_bins(p, bins)
+    # a confidence near an edge goes to the side that is closed, as one on it does
+    nudge = EDGE_TOLERANCE if closed == "left" else -EDGE_TOLERANCE
+    return _bins_between(
         np.arange(bins + 1) / bins,
+        p + nudge,
+        closed,
         f"{bins} equal-width {closed}-closed bins",
+    )
+
+
+def _bins_between(limits: Floats, p: Floats, closed: str, words: str) -> Bins:
+    # in numpy's words, the side is where an equal value is put before or after
+    at = np.searchsorted(limits, p, "left" if closed == "right" else "right")
+    return _used_bins(at - 1, limits, words)
+
+
+def _equal_mass_bins(p: Floats, bins: int) -> Bins:
+    # a confidence goes where the middle of its rows lies, so equal ones stay together
+    values, same, count = np.unique(p, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(count) - count / 2) / len(p)
+    at = (middle * bins).astype(int)
+    # a bin reaches up to the lowest confidence of the next one
+    lowest = np.append(values, 1.0)[np.searchsorted(at, np.arange(bins))]
+    return _used_bins(
+        at[same],
+        np.append(lowest, p.max()),
+        f"{bins} bins of about equal mass, equal confidences together",
     )
 
 
@@ -186,8 +194,8 @@ def _automatic_bins(p: Floats) -> int | Literal["distinct"]:
     return 10 if len(p) < 150 else 15
 
 
-def _used_bins(at: Floats | Ints, limits: Floats, words: str) -> Bins:
+def _used_bins(at: Ints, limits: Floats, words: str) -> Bins:
     """Bins without the empty ones: they have no gap, and a model has one only where it speaks."""
-    at = np.clip(at, 0, len(limits) - 2).astype(int)
+    at = np.clip(at, 0, len(limits) - 2)
     used, place, size = np.unique(at, return_inverse=True, return_counts=True)
     return Bins(place, limits[used], limits[used + 1], size.astype(float), words)

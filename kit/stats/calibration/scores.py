@@ -8,7 +8,7 @@ from scipy import fft, optimize
 
 from ...errors import DataError
 from ...plots import Figure, lines
-from ..columns import Column, takes_table
+from ..columns import Column, Floats, Ints, takes_table
 from ..estimate import (
     UNIT_RANGE,
     Estimate,
@@ -149,11 +149,10 @@ class RiskCoverage(PrintedResult):
 
     def plot(self, *, title: str = "Risk and coverage") -> Figure:
         """The curve (plotly); the second line is a random order."""
-        table = self.curve.drop(columns="threshold").assign(random=self.random)
         return lines(
-            table.set_axis(
-                ["share answered", "by confidence", "random order"], axis=1
-            ),
+            self.curve.drop(columns="threshold")
+            .assign(random=self.random)
+            .set_axis(["share answered", "by confidence", "random order"], axis=1),
             "share answered",
             title=title,
             subtitle=str(self),
@@ -178,26 +177,15 @@ def risk_coverage(
     """
     x = read_rows(conf, correct, cluster=cluster, missing=missing)
     falling, at, count = np.unique(-x.conf, return_inverse=True, return_counts=True)
-    order, errors = np.argsort(at, kind="stable"), 1 - x.correct
-    # Tied rows take their mean: the order in the file must not matter.
-    wrong = (np.bincount(at, errors) / count)[at][order]
-    rank = np.arange(1, len(at) + 1)
-    risk = np.cumsum(wrong) / rank
-    # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
-    weight = np.cumsum((1 / rank)[::-1])[::-1]
-    less = np.cumsum((risk / rank)[::-1])[::-1]
-    own_risk, weight, less = (
-        (np.bincount(at[order], v) / count)[at] for v in (risk, weight, less)
-    )
-    psi = (own_risk - risk.mean() + errors * weight - less) / len(at)
+    errors, answered = 1 - x.correct, np.cumsum(count)
+    risk, psi = _risk_and_influence(errors, at, count)
     # a threshold takes all rows of a value or none, so the curve has a point for each value
-    last = np.cumsum(count) - 1
     return RiskCoverage(
         curve=pd.DataFrame(
             {
                 "threshold": -falling,
-                "coverage": rank[last] / len(at),
-                "risk": risk[last],
+                "coverage": answered / len(at),
+                "risk": risk[answered - 1],
             }
         ),
         aurc=estimate_from_influence(
@@ -208,9 +196,28 @@ def risk_coverage(
             bounds=UNIT_RANGE,
             missing=x.missing,
         ),
-        best=float((np.cumsum(np.sort(errors)) / rank).mean()),
+        best=float((np.cumsum(np.sort(errors)) / np.arange(1, len(at) + 1)).mean()),
         random=float(errors.mean()),
     )
+
+
+def _risk_and_influence(
+    errors: Floats, at: Ints, count: Ints
+) -> tuple[Floats, Floats]:
+    """Errors among the first rows (n,), and the influence (n,) of each row on their mean.
+
+    at : the place of each row's confidence, the highest first. count : rows of each place.
+    """
+    order, rank = np.sort(at), np.arange(1, len(at) + 1)
+    # Tied rows take their mean: the order in the file must not matter.
+    risk = np.cumsum((np.bincount(at, errors) / count)[order]) / rank
+    # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
+    weight = np.cumsum((1 / rank)[::-1])[::-1]
+    less = np.cumsum((risk / rank)[::-1])[::-1]
+    own_risk, weight, less = (
+        (np.bincount(order, v) / count)[at] for v in (risk, weight, less)
+    )
+    return risk, (own_risk - risk.mean() + errors * weight - less) / len(at)
 
 
 @takes_table("conf", "correct", "cluster")
