@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import MissingError
-from ..judging.local import describe_file
 from ..records import Response, Task
 from ..system.device import Device, choose, import_torch
+from ..system.paths import describe_file
 from ..system.progress import bar
 from .result import METRICS, Result
 

@@ -125,8 +125,8 @@ class Judge:
 
 # kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {
-    "code": "judge:Judge", "replay": "replay:replay", "local": "local:local",
-    "small": "local:small", "server": "local:ServedJudge", "endpoint": "llm:LLMJudge",
+    "code": "judge:Judge", "replay": "replay:replay", "local": "llm:local",
+    "small": "llm:small", "server": "llm:ServedJudge", "endpoint": "llm:LLMJudge",
     "panel": "ensembles:Panel", "votes": "ensembles:votes", "escalate": "ensembles:Escalate",
     "group": "ensembles:GroupJudge", "cutoff": "ensembles:Cutoff",
 }  # fmt: skip

@@ -1,14 +1,30 @@
-"""A model behind an OpenAI-compatible server as a judge. Override `messages` and `parse` for your own."""
+"""A model behind an OpenAI-compatible server as a judge. Override `messages` and `parse` for your own.
+
+On this machine, a GGUF file needs no server beside it:
+
+    verdicts = kit.judge(tasks, answers, judge="server:model.gguf")
+
+One word a criterion (`how="word"`, the default there) is fast and gives P(met), the probability
+of "yes" among "yes" and "no" as the next token (Kadavath et al. 2022, P(true)); `how="all"` gives
+reasons. The criteria of an answer share their prompt's beginning, which goes through the model
+once. Ledger keys name the model's file and not the port, so stored verdicts are found again.
+
+A model in Hugging Face's form is an endpoint too: `vllm serve FOLDER`, and how="word".
+A small model is a poor judge. Measure it against labels before you use it.
+"""
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from ..data import judge_model, small_gguf
 from ..errors import DataError, JudgeDownError
-from ..system import settings
+from ..system import paths, settings
+from ..system.llama_server import start_server
 from ..system.settings import Count, NonNegative, Positive
 from .client import LOCAL, MAX_TIMEOUTS, OWN_KEY, Server
 from .judge import Judge
@@ -224,3 +240,71 @@ class LLMJudge(Judge):
                 fix="try again",
             )
         return {"reply": reply.text}
+
+
+@dataclass(kw_only=True, unsafe_hash=True)
+class LocalServer(Server):
+    """The server of a GGUF file, on 127.0.0.1 with a random key. It starts at its first use.
+
+    model : the file, requests at once, tokens of one request.
+    """
+
+    model: tuple[Path, int, int]
+
+    @property
+    def address(self) -> str:
+        """The base URL, with the port that the system chose."""
+        return f"{start_server(*self.model)[0].listening_address}/v1"
+
+    @property
+    def key(self) -> str:
+        """The server's own key."""
+        return start_server(*self.model)[1]
+
+
+class ServedJudge(LLMJudge):
+    """A GGUF file (path) behind a server on 127.0.0.1, with a random key, as an endpoint judge.
+
+    The server starts at the first question; judges of one file share it.
+    how : "word" (the default: yes or no, with P(met)), or "all", "one", k as of an endpoint.
+    n_parallel : requests at once. With 1 the criteria of an answer share one prefix, which
+        is the fastest for one-word replies. n_ctx : tokens of one request.
+
+    >>> ServedJudge("judge.gguf").name
+    'judge'
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        n_parallel: int = 1,
+        n_ctx: int = 8192,
+        **options: Any,
+    ):
+        # A busy laptop may take minutes for an answer. Waiting costs nothing.
+        options = {
+            "how": "word", "timeout": 900.0, "price": (0.0, 0.0),
+            "concurrency": n_parallel, **options,
+        }  # fmt: skip
+        if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
+            options["system"] = prompt_wording("yes_no")
+        file = Path(path).expanduser().absolute()
+        super().__init__(file.stem, base_url="http://127.0.0.1", **options)
+        self.server = LocalServer(
+            **vars(self.server), model=(file, n_parallel, n_ctx)
+        )
+        # The port is another one each time; the verdicts must be found again.
+        self.identity["base_url"] = paths.describe_file(file)
+
+
+def small(**options: Any) -> ServedJudge:
+    """The judge `small`: the pinned 1.5B model. MissingError says how to fetch it."""
+    return ServedJudge(judge_model(), **options)
+
+
+def local(**options: Any) -> ServedJudge:
+    """The judge `local`: SmolLM2-135M-Instruct, the smallest. It is quick and poor."""
+    # Without a grammar this model replies in a sentence; P(met) is read before it acts.
+    options.setdefault("extra", {"grammar": 'root ::= "yes" | "no"'})
+    return ServedJudge(small_gguf(), **options)

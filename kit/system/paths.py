@@ -3,6 +3,7 @@
 KIT_HOME moves the cache, KIT_DATA the data folder, KIT_RUNS the runs, KIT_LEDGER the file of stored verdicts.
 """
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -71,3 +72,14 @@ def write(path: str | Path, text: str | bytes) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+def describe_file(file: Path) -> str:
+    """A file's name, size and a digest of its end; its name alone while it is absent."""
+    if not file.is_file():
+        return file.name
+    # A digest of gigabytes takes seconds; the last weights tell models apart.
+    size = file.stat().st_size
+    with file.open("rb") as f:
+        f.seek(max(0, size - (1 << 20)))
+        return f"{file.name} {size} {hashlib.sha256(f.read()).hexdigest()[:16]}"
