@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -154,13 +154,11 @@ def plan_answers(
         # What a server answers hangs on its own settings; here all of them are ours.
         identity = [identity, msgspec.to_builtins(sampling)]
     rows = []
-    for task in tasks_of(tasks):
+    for task, k in itertools.product(tasks_of(tasks), range(n)):
         if system is not None:
             task = msgspec.structs.replace(task, system=system)
-        rows += [
-            (short_hash(["answer", identity, messages(task), k]), task, k)
-            for k in range(n)
-        ]
+        key = short_hash(["answer", identity, messages(task), k])
+        rows.append((key, task, k))
     return writer, sampling, rows
 
 
@@ -270,10 +268,8 @@ def sample_missing(
             ledger.put(
                 [],
                 {
-                    "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
                     "judge": model,
                     "model": model,
-                    "created": time.time(),
                     "tokens_in": 0,
                     "tokens_out": 0,
                     "cost": 0.0,

@@ -9,7 +9,7 @@ under keys of its own; joining what they say costs nothing.
 import random
 import statistics
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from ..system.settings import require_name
 from .judge import Judge, judge_of, split_spec
 from .ledger import COSTS, short_hash
 from .llm import LLMJudge
-from .question import Plan, Question, Reading, Step, unknown
+from .question import Plan, Question, Reading, unknown
 
 # What a vote says, and what its panel says anew.
 VOTE_FIELDS = ("judge", "status", "value", "p", "reason", "failure", "key")
@@ -78,8 +78,6 @@ class Panel(Ensemble):
         """Ask all members at once. A member that is down is a vote less."""
         rows = yield [(judge, question) for judge in self.members]
         votes = [row for row in rows if not isinstance(row, JudgeDownError)]
-        if not votes:
-            raise rows[0]
         return list(map(self._combine_votes, zip(*votes, strict=True)))
 
     def _combine_votes(self, votes: Sequence[Verdict]) -> Reading:
@@ -168,50 +166,33 @@ class Escalate(Ensemble):
     def plan(self, question: Question) -> Plan:
         """Ask the cheap judge, then the strong one about the doubts."""
         cheap, strong = self.members
-        first = yield from _ask_member(cheap, question)
+        [first] = yield [(cheap, question)]
         # Without P(met) nobody knows how sure the cheap judge is.
         doubts = {
             v.ids
             for v in first
             if not v.is_known or v.p is None or self.low < v.p < self.high
         }
-        if not doubts:
-            return [self._join_verdicts(v, None) for v in first]
-        _, answers, criteria = map(set, zip(*doubts, strict=True))
-        rest = Question.of(
-            question.task,
-            [r for r in question.answers.values() if r.id in answers],
-            [c for c in question.criteria.values() if c.id in criteria],
-        )
-        second = yield from _ask_member(strong, rest)
-        by_ids = {v.ids: v for v in second if v.ids in doubts}
+        by_ids: dict[Any, Verdict] = {}
+        if doubts:
+            _, answers, criteria = map(set, zip(*doubts, strict=True))
+            rest = Question.of(
+                question.task,
+                [r for r in question.answers.values() if r.id in answers],
+                [c for c in question.criteria.values() if c.id in criteria],
+            )
+            [second] = yield [(strong, rest)]
+            by_ids = {v.ids: v for v in second if v.ids in doubts}
         return [self._join_verdicts(v, by_ids.get(v.ids)) for v in first]
 
     def _join_verdicts(self, first: Verdict, second: Verdict | None) -> Reading:
         rows = [first, second] if second else [first]
-        last = rows[-1]
-        return cast(
-            Reading,
-            {
-                **_summed_costs(rows),
-                **_vote_fields(last),
-                "meta": {
-                    **last.meta,
-                    "escalated": second is not None,
-                    "first": _vote_fields(first),
-                },
-            },
-        )
-
-
-def _ask_member(
-    judge: Judge, question: Question
-) -> Generator[Step, Any, list[Verdict]]:
-    """The verdicts of one member; its JudgeDownError is raised."""
-    rows = yield [(judge, question)]
-    if isinstance(rows[0], JudgeDownError):
-        raise rows[0]
-    return cast(list[Verdict], rows[0])
+        meta = {
+            **rows[-1].meta,
+            "escalated": second is not None,
+            "first": _vote_fields(first),
+        }
+        return {**_pass_on(rows), "meta": meta}
 
 
 class Cutoff(Ensemble):
@@ -238,22 +219,21 @@ class Cutoff(Ensemble):
 
     def plan(self, question: Question) -> Plan:
         """Ask the member, and decide anew."""
-        verdicts = yield from _ask_member(self.members[0], question)
+        [verdicts] = yield [(self.members[0], question)]
         return list(map(self._decide_anew, verdicts))
 
     def _decide_anew(self, v: Verdict) -> Reading:
-        fields: dict[str, Any] = {**_summed_costs([v]), **_vote_fields(v)}
-        if v.is_known and v.p is not None:
-            fields |= {
-                "status": "met" if v.p >= self.at else "unmet",
-                "value": None,
-            }
+        reading: Reading = {**_pass_on([v]), "value": None}
+        if v.p is not None and v.is_known:
+            reading["status"] = "met" if v.p >= self.at else "unmet"
         elif v.is_known:
-            fields |= {
-                **unknown("no P(met): how: word gives it", "missing"),
-                "value": None,
-            }
-        return cast(Reading, fields)
+            reading |= unknown("no P(met): how: word gives it", "missing")
+        return reading
+
+
+def _pass_on(verdicts: Sequence[Verdict]) -> Reading:
+    """The last verdict as a reading, with the costs of all."""
+    return cast(Reading, {**_summed_costs(verdicts), **_vote_fields(verdicts[-1])})
 
 
 def _vote_fields(v: Verdict) -> dict[str, Any]:

@@ -87,17 +87,6 @@ class Judge:
         """The questions that are asked instead, each in a plan of its own."""
         return [question]
 
-    def context(self, question: Question, answer: str) -> Any:
-        """What else shapes the verdicts on an answer: the last part of their keys."""
-        rubric = list(map(criterion_texts, question.criteria.values()))
-        if not self.groups:
-            return rubric if len(rubric) > 1 else None
-        return [
-            list(map(hash_answer, question.answers.values())),
-            list(question.answers).index(answer),
-            rubric,
-        ]
-
     def keys(self, question: Question) -> dict[Place, str]:
         """A ledger key by the ids of answer and criterion; none for a judge without identity."""
         keys: dict[Place, str] = {}
@@ -105,8 +94,14 @@ class Judge:
             return keys
         first = short_hash(self.identity)
         criteria = list(question.criteria.values())
-        for name, answer in question.answers.items():
-            last = short_hash(self.context(question, name))
+        rubric = list(map(criterion_texts, criteria))
+        answers = list(question.answers.values())
+        for n, answer in enumerate(answers):
+            # What else shapes the verdicts on an answer.
+            together: Any = rubric if len(rubric) > 1 else None
+            if self.groups:
+                together = [list(map(hash_answer, answers)), n, rubric]
+            last = short_hash(together)
             middles = subject_keys(question.task, answer, criteria)
             for c, middle in zip(criteria, middles, strict=True):
                 keys[answer.id, c.id] = f"{first}-{middle}-{last}"

@@ -161,13 +161,10 @@ class Ledger(contextlib.ExitStack):
             raise sqlite3.DatabaseError(
                 f"its form is {version}, this kit reads form {VERSION}"
             )
-        # The switch to WAL ignores the time limit above, so processes that start
-        # together collide.
-        for _ in range(100):
-            with contextlib.suppress(sqlite3.OperationalError):
-                self._db.execute("PRAGMA journal_mode=WAL")
-                break
-            time.sleep(0.05)
+        # The switch to WAL ignores the time limit above, so processes that start together
+        # collide. The next one that opens the file switches it; until then they wait longer.
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._db.execute("PRAGMA journal_mode=WAL")
         # A killed process loses nothing under NORMAL; only a power cut might.
         self._db.execute("PRAGMA synchronous=NORMAL")
         if not tables:
@@ -214,12 +211,15 @@ class Ledger(contextlib.ExitStack):
     def put(
         self, verdicts: Iterable[Verdict], call: Mapping[str, Any] | None = None
     ) -> None:
-        """Store a call and its verdicts in one transaction.
+        """Store a call and its verdicts in one transaction. call : fields of its row.
 
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
         Verdicts without a key, and those that were lost on the way, are left out.
         """
-        now, number = time.time(), (call or {}).get("call")
+        now, row = time.time(), dict.fromkeys(CALL)
+        if call:
+            number = f"{time.time_ns():016x}{os.urandom(4).hex()}"
+            row |= {"call": number, "created": now, **call}
         rows = [
             (
                 v.key,
@@ -228,14 +228,13 @@ class Ledger(contextlib.ExitStack):
                 v.judge,
                 now,
                 msgspec.json.encode(v),
-                number,
+                row["call"],
             )
             for v in verdicts
             if v.key and v.failure not in TRANSIENT_FAILURES
         ]
-        calls = [{**dict.fromkeys(CALL), **call}] if call else []
-        if rows or calls:
-            self._write_rows((INSERT, rows), (INSERT_CALL, calls))
+        if rows or call:
+            self._write_rows((INSERT, rows), (INSERT_CALL, [row] if call else []))
 
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""

@@ -153,8 +153,9 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 # What a plan yields: a call (it receives a Reply); questions to other judges, asked at once (a
-# list of their verdicts, or a JudgeDownError in its place); work that takes time and runs in a
-# thread (what the function returns). At its end it returns a reading for each place.
+# list of their verdicts, or a JudgeDownError in its place; where all are down the plan ends); work
+# that takes time and runs in a thread (what the function returns). At its end it returns a reading
+# for each place.
 Step = Request | list[tuple["Judge", Question]] | Callable[[], Any]
 Plan = Generator[Step, Any, list[Reading]]
 # A plan that ends with fields of the ledger's row of its call; without any it is asked again.

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import json
 import logging
-import os
 import time
 from collections import defaultdict
 from collections.abc import (
@@ -248,45 +247,42 @@ class Runner:
         # A judge that compares answers gets all answers to a task in one question.
         if self.judge.groups:
             names = [f"{task.id} {task.criteria}" for task, _ in pairs]
-        rows: dict[int, list[Verdict]] = {}
-
-        async def judge_places(*places: int) -> None:
-            answers = [pairs[n][1] for n in places]
-            results = await self.judge_task(pairs[places[0]][0], answers)
-            rows.update(zip(places, results, strict=True))
-
-        # The places of the pairs that make one question.
-        questions = group(zip(names, range(len(pairs)), strict=True))
-        await self.work_off([*questions.values()], judge_places, "judging")
-        verdicts = Verdicts(
-            itertools.chain.from_iterable(map(rows.__getitem__, range(len(pairs))))
-        )
+        questions = [*group(zip(names, pairs, strict=True)).values()]
+        results = await self.work_off(questions, self.judge_task, "judging")
+        # Back into the order of the pairs.
+        places = group(zip(names, range(len(pairs)), strict=True)).values()
+        rows = zip(itertools.chain(*places), itertools.chain(*results), strict=True)
+        verdicts = Verdicts(itertools.chain(*dict(sorted(rows)).values()))
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
         verdicts.spent = self.usage
-        # A run in which no call was answered is an outage, however few calls it had.
-        if self.failures and not self.usage.tokens_in and not cached:
-            self.fault = self.fault or _describe_outage(*self.failures.popitem())
-        if self.fault is not None:
-            self.fault.verdicts = verdicts  # type: ignore[attr-defined]
-            raise self.fault
+        self._raise_fault(verdicts)
         if not self.dry:
             self._warn_of_losses(verdicts)
         return verdicts
 
+    def _raise_fault(self, verdicts: Verdicts) -> None:
+        # A run in which no call was answered is an outage, however few calls it had.
+        if self.failures and not self.usage.tokens_in and not self.usage.cached:
+            self.fault = self.fault or _describe_outage(*self.failures.popitem())
+        if self.fault is not None:
+            self.fault.verdicts = verdicts  # type: ignore[attr-defined]
+            raise self.fault
+
     async def work_off(
         self,
         jobs: Sequence[Iterable[Any]],
-        work: Callable[..., Coroutine[Any, Any, Any]],
+        work: Callable[..., Coroutine[Any, Any, T]],
         desc: str,
-    ) -> None:
-        """Do this work with the arguments of each job; as many at once as the judge allows."""
-        queue = iter(jobs)
+    ) -> list[T]:
+        """The results of this work with the arguments of each job; as many at once as the judge allows."""
+        results: list[Any] = [None] * len(jobs)
+        queue = enumerate(jobs)
 
         async def work_off_queue() -> None:
             # The workers share this iterator.
-            for job in queue:
-                await work(*job)
+            for place, job in queue:
+                results[place] = await work(*job)
                 bar.update(1)
                 # What the ledger answers waits for nothing, but others use this loop.
                 await asyncio.sleep(0)
@@ -298,6 +294,7 @@ class Runner:
             await loop.every(
                 work_off_queue() for _ in jobs[: self.judge.concurrency]
             )
+        return results
 
     def _warn_of_losses(self, verdicts: Verdicts) -> None:
         readable = [v for v in verdicts if v.is_known]
@@ -317,32 +314,39 @@ class Runner:
             )
 
     async def judge_task(
-        self, task: Task, answers: Sequence[Response]
+        self, *pairs: tuple[Task, Response]
     ) -> list[list[Verdict]]:
-        """The verdicts on each answer; unknown where the run stopped or the judge broke."""
+        """The verdicts on each answer to a task; unknown where the run stopped or the judge broke."""
         from ..checks import check_answer
 
+        task, answers = pairs[0][0], [r for _, r in pairs]
         verdicts: VerdictMap = {}
         criteria = leaves(task.criteria)
         by_code = group((c.by_code, c) for c in criteria)
         for c, r in itertools.product(by_code.get(True, ()), answers):
             verdicts[r.id, c.id] = check_answer(task, r, c)
         question = Question.of(task, answers, by_code.get(False, ()))
-        lost: Reading = {}
+        lost = await self._answer_or_stop(question, verdicts)
+        for ids in {*question.record_ids} - verdicts.keys():
+            verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
+        return [[verdicts[r.id, c.id] for c in criteria] for r in answers]
+
+    async def _answer_or_stop(
+        self, question: Question, verdicts: VerdictMap
+    ) -> Reading:
+        """Answer a question as far as possible; the reading of its places that got none."""
         try:
             await self.answer(self.judge, question, verdicts)
         # The kit's own errors stop the run.
         except KitError as e:
             self.fault = self.fault or e
-            lost = unknown(
+            return unknown(
                 e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
             )
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
-            lost = unknown(f"{type(e).__name__}: {e}", "error")
-        for ids in {*question.record_ids} - verdicts.keys():
-            verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
-        return [[verdicts[r.id, c.id] for c in criteria] for r in answers]
+            return unknown(f"{type(e).__name__}: {e}", "error")
+        return {}
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -359,7 +363,6 @@ class Runner:
             keys |= judge.keys(part)
         if not self._take_stored(judge, parts, keys, verdicts):
             return
-        self.raise_if_stopped()
         async with self.leased(list(keys.values()), judge.limit):
             # Looked up under the lease: nobody else can pay between this and the call.
             left = self._take_stored(judge, parts, keys, verdicts)
@@ -372,6 +375,7 @@ class Runner:
         """Nobody else pays for these keys meanwhile, in this process or another. seconds : of the slowest call."""
         # The list lives as long as the lease, so its id is nobody else's.
         owner = f"{self.ledger.owner} {id(keys)}"
+        self.raise_if_stopped()
         # The lease outlives the slowest call; who holds it longer was killed.
         while not (self.dry or self.ledger.lease(keys, owner, seconds)):
             await asyncio.sleep(0.05)
@@ -429,14 +433,13 @@ class Runner:
             readings = readings or [
                 unknown("an estimate sends nothing", "budget")
             ] * len(question.places)
-            shares: Reading = {}
-            if call:
-                # Whole tokens, and fractions of a dollar.
-                shares = {
-                    "tokens_in": call["tokens_in"] // len(readings),
-                    "tokens_out": call["tokens_out"] // len(readings),
-                    "cost": (call["cost"] or 0.0) / len(readings),
-                }
+            paid = call or {}
+            # Whole tokens, and fractions of a dollar.
+            shares: Reading = {
+                "tokens_in": paid.get("tokens_in", 0) // len(readings),
+                "tokens_out": paid.get("tokens_out", 0) // len(readings),
+                "cost": (paid.get("cost") or 0.0) / len(readings),
+            }
             unreadable: set[str] = set()
             lasting: VerdictMap = {}
             for ids, reading in zip(question.record_ids, readings, strict=True):
@@ -489,6 +492,8 @@ class Runner:
                     result = await loop.every(
                         itertools.starmap(self._ask_member, step)
                     )
+                    if all(isinstance(row, JudgeDownError) for row in result):
+                        raise result[0]
                 elif self.dry:
                     return None, call
                 else:
@@ -575,10 +580,8 @@ class Runner:
             return {}
         clean, refused = request.server.clean, self.servers[request.server].refused
         return {
-            "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
             "judge": judge.name,
             "model": reply.model,
-            "created": time.time(),
             "tokens_in": reply.tokens_in,
             "tokens_out": reply.tokens_out,
             "cost": reply.cost,
@@ -605,7 +608,6 @@ class Runner:
 
     async def pay_once(self, key: str, plan: RowPlan) -> dict[str, Any]:
         """The call that is stored under a key; where there is none, a plan makes it."""
-        self.raise_if_stopped()
         # Under the lease nobody else can pay between the look and the call.
         async with self.leased([key], self.judge.limit):
             row = self.ledger.find_call(key)
