@@ -20,8 +20,8 @@ from ..judging import (
     LedgerLike,
     LLMJudge,
     Usage,
+    borrow_ledger,
     judge_of,
-    open_ledger,
     wait,
 )
 from ..judging.judge import KINDS, split_spec
@@ -90,7 +90,7 @@ def answer(
         seed=seed,
     )
     responses = []
-    with open_ledger(ledger) as store:
+    with borrow_ledger(ledger) as store:
         if isinstance(writer, Weights):
             sample_missing(writer, sampling, rows, str(model), store, progress)
             name = name or Path(str(model)).name

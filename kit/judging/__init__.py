@@ -12,7 +12,7 @@ stored verdict on the same task, answer and criterion with the parts that differ
 """
 
 from .judge import Judge, JudgeSource, judge_of
-from .ledger import Ledger, open_ledger
+from .ledger import Ledger, borrow_ledger, open_ledger
 from .llm import LLMJudge
 from .loop import wait
 from .prices import Budget, Usage, format_cost
@@ -43,6 +43,7 @@ __all__ = [
     "acomplete",
     "ajudge",
     "ajudge_pairs",
+    "borrow_ledger",
     "complete",
     "estimate",
     "format_cost",

@@ -24,17 +24,11 @@ from . import loop
 from .prices import dollars, estimate_chat_tokens, estimate_tokens
 from .question import Reply, Request
 
-# What some servers refuse; the kit goes on without it.
-OPTIONAL = (
-    "response_format", "temperature", "seed", "reasoning_effort", "logprobs",
-    "top_logprobs", "max_completion_tokens",
-)  # fmt: skip
-# A name that is a word of English as well is a parameter only between quotes.
+# What some servers refuse; the kit goes on without it. A name that is a word of English as well
+# is a parameter only between quotes.
 PARAMETER = re.compile(
-    r"(?<!\w)(?:(?P<quote>[\"'`])(?P<name>"
-    + "|".join([*OPTIONAL, "max_tokens"])
-    + r")(?P=quote)|(?P<bare>response_format|reasoning_effort|top_logprobs|logprobs|"
-    r"max_completion_tokens|max_tokens)(?!\w))"
+    r"(?<!\w)(?:response_format|reasoning_effort|(?:top_)?logprobs|max(?:_completion)?_tokens)(?!\w)"
+    r"|(?<=[\"'`])(?:temperature|seed)(?=[\"'`])"
 )
 FEWER_LOGPROBS = 5  # several servers allow no more
 BUSY = (408, 409, 429)  # the client repeats these
@@ -106,6 +100,7 @@ class Server:
 
         # Each run looks anew whether anybody is there.
         self.is_answered = False
+        self.address, self.key = self.address_and_key()
         # Connections belong to their loop: after a fork there is another one.
         place = asyncio.get_running_loop(), self.key
         if self.place == place:
@@ -130,22 +125,16 @@ class Server:
         )
         weakref.finalize(self, _close_soon, self.http, place[0])
 
-    @property
-    def address(self) -> str | None:
-        """The base URL; None is OpenAI's."""
-        return self.base_url
-
-    @property
-    def key(self) -> str:
-        """The key from the environment."""
-        value = os.environ.get(self.key_env, "").strip()
-        if not value and self.key_env != OWN_KEY:
+    def address_and_key(self) -> tuple[str | None, str]:
+        """The base URL, and the key from the environment."""
+        key = os.environ.get(self.key_env, "").strip()
+        if not key and self.key_env != OWN_KEY:
             raise MissingError(
                 "there is no key for the judge",
                 where=f"environment variable {self.key_env}",
                 fix="set the variable, or give base_url for a server of your own",
             )
-        return value
+        return self.base_url, key
 
     def clean(self, text: str) -> str:
         """Text without the key that is in use, and with whole characters only."""
@@ -217,7 +206,12 @@ class Server:
                     self._raise_hopeless(e)
                 status = getattr(e, "status_code", 500)
                 name = refused_parameter(e.body)
-                if status in (400, 422) and name in adapted and name in OPTIONAL:
+                # Without any limit a reply would be endless.
+                if (
+                    status in (400, 422)
+                    and name in adapted
+                    and name != "max_tokens"
+                ):
                     # A call beside this one may have learned it in the meantime.
                     if self.adapt(body) == adapted:
                         self.refused[name] = self.refused.get(name, 0) + 1
@@ -400,10 +394,7 @@ def refused_parameter(body: Any) -> str:
     # An error that repeats the whole request names every parameter, and refuses none.
     if re.search(r"[\"']messages[\"']\s*:", message):
         message = ""
-    match = PARAMETER.search(f"{places} {message}")
-    if not match:
-        return ""
-    return match["name"] or match["bare"]
+    return next(iter(PARAMETER.findall(f"{places} {message}")), "")
 
 
 def error_fields(body: Any) -> Mapping[str, Any]:
@@ -414,13 +405,11 @@ def error_fields(body: Any) -> Mapping[str, Any]:
     """
     if isinstance(body, list) and body:
         return error_fields(body[0])
-    if isinstance(body, str):
+    if not isinstance(body, dict):
         return {"message": body}
-    fields = _as_mapping(body)
-    for name in ("error", "detail"):
-        if fields.get(name):
-            return error_fields(fields[name])
-    return {"message": fields.get("msg"), **fields}
+    if inner := body.get("error") or body.get("detail"):
+        return error_fields(inner)
+    return {"message": body.get("msg"), **body}
 
 
 async def _read_limited(response: Any) -> None:

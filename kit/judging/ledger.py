@@ -121,6 +121,15 @@ def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
     return Ledger(ledger or None)
 
 
+def borrow_ledger(
+    ledger: Ledger | str | Path | bool | None,
+) -> contextlib.AbstractContextManager[Ledger]:
+    """`open_ledger` for a `with` statement, which closes no ledger of the caller's."""
+    if isinstance(ledger, Ledger):
+        return contextlib.nullcontext(ledger)
+    return open_ledger(ledger)
+
+
 class Ledger(contextlib.ExitStack):
     """A ledger file, made when there is none (a new folder gets mode 0700).
 

@@ -251,15 +251,10 @@ class LocalServer(Server):
 
     model: tuple[Path, int, int]
 
-    @property
-    def address(self) -> str:
-        """The base URL, with the port that the system chose."""
-        return f"{start_server(*self.model)[0].listening_address}/v1"
-
-    @property
-    def key(self) -> str:
-        """The server's own key."""
-        return start_server(*self.model)[1]
+    def address_and_key(self) -> tuple[str, str]:
+        """The base URL with the port that the system chose, and the server's own key."""
+        server, key = start_server(*self.model)
+        return f"{server.listening_address}/v1", key
 
 
 class ServedJudge(LLMJudge):

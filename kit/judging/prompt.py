@@ -25,6 +25,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from ..data.files import parse_json
 from ..errors import DataError
 from ..records import Criterion, strip_thinking
@@ -53,6 +55,14 @@ _INVISIBLE = re.compile(
 
 
 WORDS: dict[str, Literal["met", "unmet"]] = {"yes": "met", "no": "unmet"}
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    """A verdict in a reply. confidence : UNSET where it is absent."""
+
+    reason: str
+    verdict: Any
+    confidence: Any = msgspec.UNSET
 
 
 @functools.cache
@@ -193,7 +203,7 @@ def read_reply(
             _require_only(question.criteria, row)
             for place, criterion in question.criteria.items():
                 readings.append(_read_criterion(row, place, criterion, confidence))
-    except (DataError, ValueError, RecursionError) as e:
+    except (DataError, ValueError, RecursionError, msgspec.ValidationError) as e:
         what = f"the reply is not in the requested form: {e}"
         start = text.strip()[:80] or "(empty)"
         return [unknown(f"{what:.200}; it begins: {start!a}")] * len(
@@ -204,10 +214,8 @@ def read_reply(
 
 def _read_object(text: str, nonce: str) -> dict[str, Any]:
     """The JSON object of a reply without its nonce; DataError, ValueError for another form."""
-    body = text.strip()
     # Only a closed thought in front: an open one may hold a draft with other verdicts.
-    if body.startswith("<think>"):
-        body = re.sub(r"(?s)<think>.*?</think>", "", body, count=1).strip()
+    body = re.sub(r"(?s)^\s*<think>.*?</think>", "", text, count=1).strip()
     if fenced := re.fullmatch(r"(?s)```(?:json)?[ \t]*\n(.*)\n```", body):
         body = fenced[1]
     # No name twice, of which JSON keeps the last, an attacker's choice; no NaN.
@@ -228,20 +236,14 @@ def _read_criterion(
 ) -> Reading:
     if name not in rows:
         return unknown("the reply leaves this criterion out", "missing")
-    row = rows[name]
-    required = {"reason", "verdict"}
+    row = msgspec.convert(rows[name], _Row)
     # A confidence may be absent, and must be where it was not requested.
-    allowed = {*required, "confidence"} if confidence else required
-    if (
-        not isinstance(row, dict)
-        or not required <= set(row) <= allowed
-        or not isinstance(row["reason"], str)
-    ):
-        raise ValueError("the fields of a verdict are not the requested ones")
-    verdict, percent = row["verdict"], row.get("confidence", "")
+    if row.confidence is not msgspec.UNSET and not confidence:
+        raise ValueError("it has a confidence that was not requested")
+    verdict, percent = row.verdict, row.confidence
     if verdict == CANNOT_TELL:
-        return unknown(row["reason"], "abstain")
-    reading: Reading = {"status": "level", "reason": row["reason"]}
+        return unknown(row.reason, "abstain")
+    reading: Reading = {"status": "level", "reason": row.reason}
     # No synonyms, no other case: what is nearly a verdict may mean the opposite.
     if verdict in c.levels:
         reading["value"] = c.levels.index(verdict) / c.top

@@ -34,7 +34,7 @@ from ..system import progress as progress_bars
 from . import loop
 from .client import Server
 from .judge import Judge, JudgeSource, judge_of
-from .ledger import COSTS, Ledger, open_ledger, short_hash
+from .ledger import COSTS, Ledger, borrow_ledger, short_hash
 from .prices import Budget, Usage, dollars, estimate_chat_tokens
 from .question import (
     Place,
@@ -216,11 +216,7 @@ class Runner:
         ):
             ledger = False
         # In memory, equal questions of this run still share a call.
-        self.ledger = open_ledger(ledger)
-        # A ledger that this run opened is closed at its end.
-        self.opened_ledger = (
-            contextlib.nullcontext() if self.ledger is ledger else self.ledger
-        )
+        self.opened_ledger = borrow_ledger(ledger)
         # Equal servers share their connections and slots.
         self.servers: dict[Server, Server] = {}
         self.usage = Usage()
@@ -290,7 +286,7 @@ class Runner:
         bar = progress_bars.bar(
             total=len(jobs), desc=desc, unit="question", disable=not self.progress
         )
-        with self.opened_ledger, bar:
+        with self.opened_ledger as self.ledger, bar:
             await loop.every(
                 work_off_queue() for _ in jobs[: self.judge.concurrency]
             )
@@ -420,52 +416,47 @@ class Runner:
         question: Question,
         keys: dict[Place, str],
         verdicts: VerdictMap,
+        room_factor: int = 1,
     ) -> None:
         """Put the verdicts of one plan into the ledger and then into `verdicts`.
 
-        What its reply leaves unreadable is asked once more, alone.
+        What its reply leaves unreadable is asked once more, alone, with more room.
         """
-        # A reply that is asked once more has more room: it may have been cut.
-        for room_factor in (1, 4):
-            readings, call = await self.drive_plan(
-                judge, judge.plan(question), room_factor
-            )
-            readings = readings or [
-                unknown("an estimate sends nothing", "budget")
-            ] * len(question.places)
-            paid = call or {}
-            # Whole tokens, and fractions of a dollar.
-            shares: Reading = {
-                "tokens_in": paid.get("tokens_in", 0) // len(readings),
-                "tokens_out": paid.get("tokens_out", 0) // len(readings),
-                "cost": (paid.get("cost") or 0.0) / len(readings),
-            }
-            unreadable: set[str] = set()
-            lasting: VerdictMap = {}
-            for ids, reading in zip(question.record_ids, readings, strict=True):
-                # A stored verdict stays, also where a group is asked again.
-                if ids in verdicts:
-                    continue
-                is_unreadable = reading.get("failure") in ("parse", "missing")
-                if is_unreadable and call is not None and room_factor == 1:
-                    unreadable.add(ids[1])
-                else:
-                    # Its own fields win: an ensemble sums what its members took.
-                    lasting[ids] = _make_verdict(
-                        judge,
-                        question.task,
-                        ids,
-                        {**shares, **reading},
-                        keys.get(ids),
-                    )
-            # A refusal or an abstention is certain; what is unreadable is stored only
-            # in the end, so that a killed run asks it again.
-            self.ledger.put(lasting.values(), call)
-            verdicts.update(lasting)
-            if not unreadable:
-                break
+        readings, call = await self.drive_plan(
+            judge, judge.plan(question), room_factor
+        )
+        readings = readings or [
+            unknown("an estimate sends nothing", "budget")
+        ] * len(question.places)
+        paid = call or {}
+        # Whole tokens, and fractions of a dollar.
+        shares: Reading = {
+            "tokens_in": paid.get("tokens_in", 0) // len(readings),
+            "tokens_out": paid.get("tokens_out", 0) // len(readings),
+            "cost": (paid.get("cost") or 0.0) / len(readings),
+        }
+        unreadable: set[str] = set()
+        lasting: VerdictMap = {}
+        for ids, reading in zip(question.record_ids, readings, strict=True):
+            # A stored verdict stays, also where a group is asked again.
+            if ids in verdicts:
+                continue
+            is_unreadable = reading.get("failure") in ("parse", "missing")
+            if is_unreadable and call is not None and room_factor == 1:
+                unreadable.add(ids[1])
+            else:
+                # Its own fields win: an ensemble sums what its members took.
+                lasting[ids] = _make_verdict(
+                    judge, question.task, ids, {**shares, **reading}, keys.get(ids)
+                )
+        # A refusal or an abstention is certain; what is unreadable is stored only in
+        # the end, so that a killed run asks it again.
+        self.ledger.put(lasting.values(), call)
+        verdicts.update(lasting)
+        if unreadable:
             # Under the same ids: a late reply to the first call must not fit other criteria.
             question = question.with_criteria(unreadable)
+            await self.ask_and_store(judge, question, keys, verdicts, 4)
 
     async def drive_plan(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
@@ -578,18 +569,24 @@ class Runner:
         """The row of a call for the ledger; {} where nothing was paid."""
         if not reply.is_completion:
             return {}
-        clean, refused = request.server.clean, self.servers[request.server].refused
+        # An equal server may be the one that is connected.
+        server = self.servers[request.server]
         return {
             "judge": judge.name,
             "model": reply.model,
             "tokens_in": reply.tokens_in,
             "tokens_out": reply.tokens_out,
             "cost": reply.cost,
-            "settings": clean(
-                canonical({**(request.settings or {}), "left out": sorted(refused)})
+            "settings": server.clean(
+                canonical(
+                    {**(request.settings or {}), "left out": sorted(server.refused)}
+                )
             ),
             "request": json.dumps(
-                [{**m, "content": clean(m["content"])} for m in request.messages],
+                [
+                    {**m, "content": server.clean(m["content"])}
+                    for m in request.messages
+                ],
                 ensure_ascii=False,
             ),
             "reply": reply.text,
@@ -602,7 +599,7 @@ class Runner:
         key = short_hash(
             ["completion", self.judge.identity or self.judge.name, chat, schema]
         )
-        with self.opened_ledger:
+        with self.opened_ledger as self.ledger:
             row = await self.pay_once(key, self.judge.completion(chat, schema))
         return str(row["reply"])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
-from ..judging import JudgeSource, LedgerLike, ajudge_pairs, open_ledger, wait
+from ..judging import JudgeSource, LedgerLike, ajudge_pairs, borrow_ledger, wait
 from ..plots import template
 from ..records import Grade, Response, Task, Verdict
 from ..stats import format_number
@@ -77,7 +77,7 @@ def explain(
     """
     composer = Composer.from_config(reward)
     pairs = composer.answers_to_judge([(task, answer)])
-    with open_ledger(ledger) as store:
+    with borrow_ledger(ledger) as store:
         verdicts = wait(ajudge_pairs(pairs, judge=judge, ledger=store))
         keys: list[str] = []
         for v in verdicts:

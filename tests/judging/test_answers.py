@@ -51,6 +51,12 @@ def test_an_answer_says_what_it_took(tmp_path):
     assert r.meta["cost"] == pytest.approx((100 * 1.0 + 20 * 2.0) / 1e6)
 
 
+def test_a_ledger_of_the_caller_stays_open():
+    with FakeServer() as server, kit.Ledger(None) as book:
+        kit.answer(TASKS[:1], model(server), ledger=book, progress=False)
+        assert book.costs()["calls"].tolist() == [1]
+
+
 def test_several_answers_are_several_calls():
     with FakeServer() as server:
         found = kit.answer(TASKS[:2], model(server), 3, ledger=False, progress=False)
