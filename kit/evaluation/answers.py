@@ -89,7 +89,6 @@ def answer(
         system=system,
         seed=seed,
     )
-    responses = []
     with borrow_ledger(ledger) as store:
         if isinstance(writer, Weights):
             sample_missing(writer, sampling, rows, str(model), store, progress)
@@ -97,9 +96,11 @@ def answer(
         else:
             ask_missing(rows, Runner(writer, store, budget, progress=progress))
             name = name or writer.name
-        for key, task, k in rows:
-            if call := store.find_call(key):
-                responses.append(response_of_call(call, task, k, name))
+        responses = [
+            response_of_call(call, task, k, name)
+            for key, task, k in rows
+            if (call := store.find_call(key))
+        ]
     if lost := len(rows) - len(responses):
         log.warning("%d of %d answers are missing", lost, len(rows))
     return TaskSet(tasks=tasks_of(tasks), responses=responses)
@@ -164,8 +165,7 @@ def plan_answers(
 
 def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
     """The endpoint that writes the answers; None where the model is weights."""
-    kind = str(model).partition(":")[0]
-    if not isinstance(model, Mapping) and kind not in KINDS:
+    if not isinstance(model, Mapping) and str(model).partition(":")[0] not in KINDS:
         return None
     kind, subject, options = split_spec(model, where="model")
     if kind not in SERVED_KINDS:

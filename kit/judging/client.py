@@ -58,9 +58,6 @@ FINISHED = (
     "STOP",
     "COMPLETE",
 )
-# A body of bytes and few headers: the client would walk through the body and write a
-# dozen headers about itself.
-PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 # Finish reasons of a text that was cut for its length.
 CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 MAX_TIMEOUTS = 5  # that a call may take with its repetitions
@@ -185,8 +182,8 @@ class Server:
         self.is_answered = self.is_answered or reply.failure != "transport"
         return reply
 
-    async def _exchange_json(self, body: dict[str, Any]) -> Any:
-        """The decoded reply. What a server refuses by name is left out from then on."""
+    async def _exchange_json(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        """The decoded reply, empty where it is not an object. What a server refuses by name is left out from then on."""
         import openai
 
         # The client would repeat for minutes what no repetition mends.
@@ -194,13 +191,18 @@ class Server:
         while True:
             adapted = self.adapt(body)
             try:
-                return await self.http.post(
+                # A body of bytes: the client would walk through a mapping.
+                data = await self.http.post(
                     # A whole URL spares the client two merges of it, a tenth of its time.
                     f"{self.http.base_url}chat/completions",
                     content=msgspec.json.encode(adapted),
-                    options=PLAIN | {"max_retries": tries},
+                    options={
+                        "headers": {"Content-Type": "application/json"},
+                        "max_retries": tries,
+                    },
                     cast_to=object,
                 )
+                return _as_mapping(data)
             except openai.APIError as e:
                 if not self.is_answered:
                     self._raise_hopeless(e)
@@ -274,32 +276,20 @@ class Server:
                 reply.reason += " (schema: false asks without response_format)"
         return reply
 
-    def _read_completion(self, data: Any, request: Request) -> Reply:
+    def _read_completion(self, data: Mapping[str, Any], request: Request) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
-        data = _as_mapping(data)
         choices = data.get("choices")
-        choice: Mapping[str, Any] = {}
-        # Of two choices nobody knows which one the judge means.
-        if isinstance(choices, list) and len(choices) == 1:
-            choice = _as_mapping(choices[0])
+        choice = _only_choice(choices)
         fault = data.get("error") or choice.get("error")
         if fault or not isinstance(choices, list):
             words = error_fields(fault)["message"]
             reason = f"the reply is not a chat completion: {words!a:.200}"
             return Reply(failure="transport", reason=self.clean(reason))
-        message, usage = (
-            _as_mapping(choice.get("message")),
-            _as_mapping(data.get("usage")),
-        )
+        message = _as_mapping(choice.get("message"))
         content, end = message.get("content"), choice.get("finish_reason")
         text = self.clean(content) if isinstance(content, str) else ""
         thought = message.get("reasoning_content") or message.get("reasoning")
-        tokens_in = _token_count(
-            usage.get("prompt_tokens")
-        ) or estimate_chat_tokens(request.messages)
-        tokens_out = _token_count(
-            usage.get("completion_tokens")
-        ) or estimate_tokens(text)
+        tokens_in, tokens_out = _count_tokens(data, request, text)
         failure, reason = _find_fault(message, end, len(choices), thought)
         return Reply(
             text=text,
@@ -326,6 +316,12 @@ def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
     if threading.current_thread().name != loop.THREAD:
         with contextlib.suppress(TimeoutError):
             future.result(2)
+
+
+def _only_choice(choices: Any) -> Mapping[str, Any]:
+    # Of two choices nobody knows which one the judge means.
+    is_one = isinstance(choices, list) and len(choices) == 1
+    return _as_mapping(choices[0]) if is_one else {}
 
 
 def _find_fault(
@@ -426,6 +422,18 @@ async def _read_limited(response: Any) -> None:
 def _as_mapping(value: Any) -> Mapping[str, Any]:
     # Any part of a reply may be of another type than documented.
     return value if isinstance(value, dict) else {}
+
+
+def _count_tokens(
+    data: Mapping[str, Any], request: Request, text: str
+) -> tuple[int, int]:
+    """Tokens of prompt and reply; estimated where a count is absent or impossible."""
+    usage = _as_mapping(data.get("usage"))
+    return (
+        _token_count(usage.get("prompt_tokens"))
+        or estimate_chat_tokens(request.messages),
+        _token_count(usage.get("completion_tokens")) or estimate_tokens(text),
+    )
 
 
 def _token_count(n: Any) -> int:

@@ -262,11 +262,12 @@ class GroupJudge(Judge):
         self, judge: Any = None, *, seed: int = 0, name: str | None = None
     ):
         judge = judge_of(judge, where="judge group")
-        if not isinstance(judge, LLMJudge):
+        # One word cannot say which answer it is about.
+        if not isinstance(judge, LLMJudge) or judge.gives_p:
             raise DataError(
                 f"{judge.name!r} cannot judge groups",
                 where="judge group",
-                fix="use an endpoint",
+                fix='use an endpoint or a server, and how: "all"',
             )
         self.judge, self.seed = judge, seed
         self.identity = ["group", judge.identity]

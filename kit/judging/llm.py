@@ -30,7 +30,6 @@ from .client import LOCAL, MAX_TIMEOUTS, OWN_KEY, Server
 from .judge import Judge
 from .prices import catalog, model_entry, reasons_first
 from .prompt import (
-    SINGLE_ANSWER,
     VERSION,
     prompt_wording,
     read_one_word,
@@ -97,32 +96,13 @@ class LLMJudge(Judge):
 
     def __init__(self, model: str | None = None, **options: Any):
         model = model or str(catalog()["default"])
-        where = f"judge endpoint:{model}"
-        o = settings.make(Options, options, where=where)
-        # A URL is stored with each call, so it must not hold a secret.
-        if o.base_url and "@" in o.base_url:
-            raise DataError(
-                "the base URL holds a password", where=where, fix="use key_env"
-            )
+        o = settings.make(Options, options, where=f"judge endpoint:{model}")
         self.model, self.options, self.name = model, o, o.name or model
         # A file as `kit tune` writes it, a text, or the kit's own wording.
         text = Path(o.prompt).read_text("utf-8") if o.prompt else o.system
         self.system = (text or prompt_wording("system")).strip()
         self.gives_p = o.how == "word"
-        is_local = bool(LOCAL.match(o.base_url or ""))
-        self.server = Server(
-            base_url=o.base_url,
-            key_env=o.key_env or (OWN_KEY if o.base_url else "OPENAI_API_KEY"),
-            timeout=o.timeout or (600.0 if is_local else 120.0),
-            tries=o.tries,
-            # Local servers queue what they cannot do at once, and never send 429.
-            concurrency=o.concurrency or (2 if is_local else 64),
-            price=o.price
-            or ((0.0, 0.0) if is_local else model_entry(model).get("price")),
-            # One word carries no nonce, so a late reply on a kept connection could pass
-            # for the reply to the next question.
-            keep_alive_s=0.0 if o.how == "word" else 5.0,
-        )
+        self.server = _server_of(o, model)
         self.concurrency = self.server.concurrency
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * MAX_TIMEOUTS * self.server.timeout
@@ -153,7 +133,7 @@ class LLMJudge(Judge):
                 "role": "user",
                 "content": user_message(
                     question,
-                    self._wording_name(question),
+                    "word" if self.gives_p else "user",
                     confidence=self.options.confidence,
                 ),
             },
@@ -161,7 +141,7 @@ class LLMJudge(Judge):
 
     def schema(self, question: Question) -> Mapping[str, Any] | None:
         """The JSON schema of the reply; None for a reply in another form."""
-        if self.options.how == "word":
+        if self.gives_p:
             return None
         return reply_schema(
             question.criteria,
@@ -171,14 +151,9 @@ class LLMJudge(Judge):
 
     def parse(self, reply: Reply, question: Question) -> list[Reading]:
         """A reading for each of `question.places`, out of a finished reply."""
-        if self._wording_name(question) == "word":
+        if self.gives_p:
             return [read_one_word(reply)]
         return read_reply(reply.text, question, confidence=self.options.confidence)
-
-    def _wording_name(self, question: Question) -> str:
-        if tuple(question.answers) != SINGLE_ANSWER:
-            return "group"
-        return "word" if self.options.how == "word" else "user"
 
     def split(self, question: Question) -> list[Question]:
         """One question a call."""
@@ -240,6 +215,31 @@ class LLMJudge(Judge):
                 fix="try again",
             )
         return {"reply": reply.text}
+
+
+def _server_of(o: Options, model: str) -> Server:
+    # A URL is stored with each call, so it must not hold a secret.
+    if o.base_url and "@" in o.base_url:
+        raise DataError(
+            "the base URL holds a password",
+            where=f"judge endpoint:{model}",
+            fix="use key_env",
+        )
+    # Local servers queue what they cannot do at once, never send 429, and cost nothing.
+    concurrency, timeout, price = 64, 120.0, model_entry(model).get("price")
+    if LOCAL.match(o.base_url or ""):
+        concurrency, timeout, price = 2, 600.0, (0.0, 0.0)
+    return Server(
+        base_url=o.base_url,
+        key_env=o.key_env or (OWN_KEY if o.base_url else "OPENAI_API_KEY"),
+        timeout=o.timeout or timeout,
+        tries=o.tries,
+        concurrency=o.concurrency or concurrency,
+        price=o.price or price,
+        # One word carries no nonce, so a late reply on a kept connection could pass
+        # for the reply to the next question.
+        keep_alive_s=0.0 if o.how == "word" else 5.0,
+    )
 
 
 @dataclass(kw_only=True, unsafe_hash=True)

@@ -93,7 +93,9 @@ def fence_text(kind: str, text: str) -> str:
 def user_message(
     question: Question, form: str = "user", *, confidence: bool = False
 ) -> str:
-    """The user message of a call. form : the file in `prompts/`."""
+    """The user message of a call. form : the file in `prompts/`, for a single answer."""
+    if tuple(question.answers) != SINGLE_ANSWER:
+        form = "group"
     task = question.task
     prompt = task.conversation
     if task.system:

@@ -163,9 +163,13 @@ async def acomplete(
     runner = Runner(judge, **options)
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    return await loop.wait_elsewhere(
-        runner.complete(list(map(dict, messages)), schema), runner.stop
+    chat, writer = list(map(dict, messages)), runner.judge
+    key = short_hash(["completion", writer.identity or writer.name, chat, schema])
+    jobs = [(key, writer.completion(chat, schema))]
+    [row] = await loop.wait_elsewhere(
+        runner.work_off(jobs, runner.pay_once, "completing"), runner.stop
     )
+    return str(row["reply"])
 
 
 def pair_answers(
@@ -428,13 +432,7 @@ class Runner:
         readings = readings or [
             unknown("an estimate sends nothing", "budget")
         ] * len(question.places)
-        paid = call or {}
-        # Whole tokens, and fractions of a dollar.
-        shares: Reading = {
-            "tokens_in": paid.get("tokens_in", 0) // len(readings),
-            "tokens_out": paid.get("tokens_out", 0) // len(readings),
-            "cost": (paid.get("cost") or 0.0) / len(readings),
-        }
+        shares = _share_costs(call or {}, len(readings))
         unreadable: set[str] = set()
         lasting: VerdictMap = {}
         for ids, reading in zip(question.record_ids, readings, strict=True):
@@ -592,17 +590,6 @@ class Runner:
             "reply": reply.text,
         }
 
-    async def complete(
-        self, chat: list[dict[str, str]], schema: Mapping[str, Any] | None
-    ) -> str:
-        """A plain completion of the judge's model."""
-        key = short_hash(
-            ["completion", self.judge.identity or self.judge.name, chat, schema]
-        )
-        with self.opened_ledger as self.ledger:
-            row = await self.pay_once(key, self.judge.completion(chat, schema))
-        return str(row["reply"])
-
     async def pay_once(self, key: str, plan: RowPlan) -> dict[str, Any]:
         """The call that is stored under a key; where there is none, a plan makes it."""
         # Under the lease nobody else can pay between the look and the call.
@@ -626,6 +613,15 @@ def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:
         where=f"judge {name!r}",
         fix="check base URL, model and key; stored verdicts are not paid again",
     )
+
+
+def _share_costs(call: Mapping[str, Any], n: int) -> Reading:
+    """What each of n verdicts of a call took: whole tokens, and fractions of a dollar."""
+    return {
+        "tokens_in": call.get("tokens_in", 0) // n,
+        "tokens_out": call.get("tokens_out", 0) // n,
+        "cost": (call.get("cost") or 0.0) / n,
+    }
 
 
 def _make_verdict(
