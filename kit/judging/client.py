@@ -183,7 +183,7 @@ class Server:
         return reply
 
     async def _exchange_json(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        """The decoded reply, empty where it is not an object. What a server refuses by name is left out from then on."""
+        """The decoded reply, {} where it is none. What a server refuses by name is left out from then on."""
         import openai
 
         # The client would repeat for minutes what no repetition mends.
