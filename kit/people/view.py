@@ -45,20 +45,9 @@ def _page_data(
     """Tasks with their criteria, and answers whose verdicts name a criterion by its place."""
     # Verdicts do not hold the score of their answer; only grades do.
     grades = {g.answer_ids: g for g in decisions if isinstance(g, Grade)}
-    verdicts = table(verdicts_of(decisions), human=labels, tasks=tasks)
-    if absent := set(verdicts.loc[verdicts["prompt"].isna(), "task"]):
-        raise DataError(
-            f"there is no task {min(absent)!r}",
-            where="view(tasks=)",
-            fix="give the judged tasks",
-        )
-    # A verifier grades an answer without a verdict on any criterion.
-    bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
-    rows: list[dict[str, Any]] = plain(
-        verdicts.to_dict("records") + table(bare, tasks=tasks).to_dict("records")
-    )
     page_tasks: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
+    rows = _table_rows(decisions, tasks, labels)
     for task_id, of_task in group((row["task"], row) for row in rows).items():
         criteria = {
             row["criterion"]: {
@@ -71,25 +60,8 @@ def _page_data(
         }
         for name, part in group((row["response"], row) for row in of_task).items():
             grade = grades.get((task_id, name))
-            answers.append(
-                {
-                    "task": len(page_tasks),
-                    "id": name,
-                    "score": grade.score if grade else None,
-                    "parts": grade.parts if grade else {},
-                    "text": part[0]["answer"],
-                    "source": part[0]["source"],
-                    "verdicts": [
-                        {
-                            **{field: row[field] for field in VERDICT_FIELDS},
-                            "criterion": [*criteria].index(row["criterion"]),
-                            "reason": row["reason"] or "",
-                        }
-                        for row in part
-                        if "criterion" in row
-                    ],
-                }
-            )
+            answer = _answer_data(part, grade, [*criteria])
+            answers.append({"task": len(page_tasks), **answer})
         page_tasks.append(
             {
                 "id": task_id,
@@ -98,3 +70,41 @@ def _page_data(
             }
         )
     return {"tasks": page_tasks, "answers": answers, "graded": bool(grades)}
+
+
+def _table_rows(
+    decisions: list[Verdict | Grade], tasks: TaskSet, labels: PeopleLabels
+) -> list[dict[str, Any]]:
+    """A row for each verdict, and one for each grade without any: a verifier decides by no criterion."""
+    verdicts = table(verdicts_of(decisions), human=labels, tasks=tasks)
+    if absent := set(verdicts.loc[verdicts["prompt"].isna(), "task"]):
+        raise DataError(
+            f"there is no task {min(absent)!r}",
+            where="view(tasks=)",
+            fix="give the judged tasks",
+        )
+    bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
+    grades = table(bare, tasks=tasks)
+    return list(plain(verdicts.to_dict("records") + grades.to_dict("records")))
+
+
+def _answer_data(
+    rows: list[dict[str, Any]], grade: Grade | None, criteria: list[str]
+) -> dict[str, Any]:
+    """An answer with its verdicts. rows : of the table of verdicts or grades. criteria : the task's ids."""
+    return {
+        "id": rows[0]["response"],
+        "score": grade.score if grade else None,
+        "parts": grade.parts if grade else {},
+        "text": rows[0]["answer"],
+        "source": rows[0]["source"],
+        "verdicts": [
+            {
+                **{field: row[field] for field in VERDICT_FIELDS},
+                "criterion": criteria.index(row["criterion"]),
+                "reason": row["reason"] or "",
+            }
+            for row in rows
+            if "criterion" in row
+        ],
+    }

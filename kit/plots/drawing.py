@@ -60,10 +60,8 @@ def draw(figure: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     limits = [v for s in series for v in (*s["low"], *s["high"])]
     if isinstance(ys[0], str):
-        # the parts of a bar stand on each other, and the first one on 0
-        lengths = np.nan_to_num([s["x"] for s in series])
-        ends = (*lengths.clip(min=0).sum(0), *lengths.clip(max=0).sum(0))
-        return {"layout": layout, "rows": series, "x": axis_of([0, *limits, *ends])}
+        axis = axis_of([0, *limits, *_bar_ends(series)])
+        return {"layout": layout, "rows": series, "x": axis}
     for shape in layout.get("shapes", ()):
         xs += [shape["x0"], shape["x1"]]
     return {
@@ -72,6 +70,12 @@ def draw(figure: Mapping[str, Any]) -> dict[str, Any] | None:
         "x": axis_of(xs),
         "y": axis_of([*ys, *limits]),
     }
+
+
+def _bar_ends(series: Iterable[Mapping[str, Any]]) -> list[float]:
+    """The ends of all bars. Their parts stand on each other, and the first one on 0."""
+    lengths = np.nan_to_num([s["x"] for s in series])
+    return [*lengths.clip(min=0).sum(0), *lengths.clip(max=0).sum(0)]
 
 
 def _unpack(trace: Mapping[str, Any], number: int) -> dict[str, Any]:

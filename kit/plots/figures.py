@@ -253,43 +253,22 @@ def lines(
     if isinstance(x, str):
         x_title = x_title or x
         frame, x = frame.drop(columns=x), frame[x]
-    places = pd.Series(range(len(frame)) if x is None else list(x), frame.index)
+    places = list(range(len(frame)) if x is None else x)
     fig, is_several = Figure(), len(frame.columns) > 1
-    for number, (name, column) in enumerate(frame.items()):
-        style, label = _series_style(number), str(name)
-        # None and text become gaps, not zeros
-        y = pd.to_numeric(column, errors="coerce").astype(float)
-        points = {"x": places.tolist(), "y": y.tolist()}
+    # None and text become gaps, not zeros
+    numbers = frame.apply(pd.to_numeric, errors="coerce").astype(float)
+    for number, (name, y) in enumerate(numbers.items()):
+        style = _series_style(number)
         if smooth > 1:
-            marker = {"size": 4, "color": style["color"], "opacity": 0.4}
-            fig.add_scatter(
-                **points, mode="markers", marker=marker, showlegend=False
-            )
-            points["y"] = y.rolling(smooth, min_periods=1).mean().tolist()
-        if bands and label in bands:
-            low, high = map(list, bands[label])
-            fig.add_scatter(
-                # there along the upper limits, and back along the lower ones
-                x=[*places, *places[::-1]],
-                y=high + low[::-1],
-                fill="toself",
-                line={"width": 0, "color": style["color"]},
-                opacity=0.2,
-                mode="lines",
-                hoverinfo="skip",
-                showlegend=False,
-            )
-        more: dict[str, Any] = {"mode": "lines"}
-        if stack:
-            more["stackgroup"] = "one"
-        elif len(places) < 30:
-            # a line alone would hide a single value between two unknown ones
-            more = {"mode": "lines+markers", "marker": {"symbol": style["symbol"]}}
+            _add_faint_points(fig, places, y, style["color"])
+            y = y.rolling(smooth, min_periods=1).mean()
+        if bands and str(name) in bands:
+            _add_band(fig, places, bands[str(name)], style["color"])
         fig.add_scatter(
-            **points,
-            name=escape_label(label, 30),
-            line={"color": style["color"], "dash": style["dash"]},
-            **more,
+            x=places,
+            y=y.tolist(),
+            name=escape_label(name, 30),
+            **_look_of_line(style, len(places), is_area=stack),
         )
     return apply_theme(
         fig,
@@ -301,6 +280,55 @@ def lines(
         showlegend=is_several,
         rows=frame.assign(**{x_title or "x": places}).to_dict("records"),
     )
+
+
+def _add_faint_points(
+    fig: Figure, x: list[object], y: pd.Series[float], color: str
+) -> None:
+    fig.add_scatter(
+        x=x,
+        y=y.tolist(),
+        mode="markers",
+        marker={"size": 4, "color": color, "opacity": 0.4},
+        showlegend=False,
+    )
+
+
+def _add_band(
+    fig: Figure,
+    x: list[object],
+    limits: tuple[Iterable[float], Iterable[float]],
+    color: str,
+) -> None:
+    """A band between the lower and the upper limits at each x."""
+    low, high = map(list, limits)
+    fig.add_scatter(
+        # there along the upper limits, and back along the lower ones
+        x=[*x, *x[::-1]],
+        y=high + low[::-1],
+        fill="toself",
+        line={"width": 0, "color": color},
+        opacity=0.2,
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _look_of_line(
+    style: Mapping[str, str], values: int, *, is_area: bool
+) -> dict[str, Any]:
+    """An area on top of the others, or a line, with points where the values are few."""
+    look: dict[str, Any] = {
+        "mode": "lines",
+        "line": {"color": style["color"], "dash": style["dash"]},
+    }
+    if is_area:
+        return {**look, "stackgroup": "one"}
+    # a line alone would hide a single value between two unknown ones
+    if values < 30:
+        look |= {"mode": "lines+markers", "marker": {"symbol": style["symbol"]}}
+    return look
 
 
 def _series_style(number: int) -> dict[str, str]:
@@ -376,63 +404,13 @@ def reliability_figure(
         y1=1,
         line={"dash": "dash", "color": NEUTRAL_COLOR},
     )
+    # bands of several series would hide each other
+    for report in series.values() if len(series) == 1 else ():
+        _add_calibrated_band(fig, report.bins)
     numbers: list[dict[Hashable, object]] = []
     for number, (name, report) in enumerate(series.items()):
-        bins = report.bins
-        # bands of several series would hide each other
-        if len(series) == 1:
-            middle = (bins["band_low"] + bins["band_high"]) / 2
-            band = error_bars(middle, bins["band_low"], bins["band_high"])
-            fig.add_scatter(
-                x=bins["conf"],
-                y=middle,
-                mode="markers",
-                marker={"size": 1, "color": NEUTRAL_COLOR},
-                error_y={**band, "thickness": 9, "width": 0, "color": BAND_COLOR},
-                hoverinfo="skip",
-                showlegend=False,
-            )
-            # the legend would show a band as a dot
-            fig.add_scatter(
-                x=[None],
-                y=[None],
-                mode="markers",
-                marker={"size": 12, "color": BAND_COLOR, "symbol": "square"},
-                name="if calibrated (95%)",
-            )
-        style, label = _series_style(number), escape_label(name, 20)
-        fig.add_scatter(
-            x=report.curve["conf"],
-            y=report.curve["accuracy"],
-            mode="lines",
-            line={
-                "shape": "hv",
-                "color": style["color"],
-                "dash": style["dash"],
-                "width": 1.5,
-            },
-            # NaN marks stretches of confidence without rows
-            connectgaps=False,
-            name=f"{label} isotonic".strip(),
-        )
-        # area, not width, shows the number of rows
-        size = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
-        limits = error_bars(bins["accuracy"], bins["low"], bins["high"])
-        fig.add_scatter(
-            x=bins["conf"],
-            y=bins["accuracy"],
-            mode="markers",
-            marker={
-                "size": size,
-                "color": style["color"],
-                "symbol": style["symbol"],
-            },
-            error_y={**limits, "color": style["color"]},
-            hovertext=list(map(_bin_text, bins.itertuples())),
-            hoverinfo="text",
-            name=f"{label} bins".strip(),
-        )
-        table = bins.round(3)
+        _add_reliability(fig, report, escape_label(name, 20), _series_style(number))
+        table = report.bins.round(3)
         table.insert(0, "series", name)
         numbers += table.to_dict("records")
     # Wider than [0, 1], so that markers at its ends are not cut.
@@ -447,6 +425,59 @@ def reliability_figure(
         xaxis_range=span,
         yaxis_range=span,
         rows=numbers,
+    )
+
+
+def _add_calibrated_band(fig: Figure, bins: pd.DataFrame) -> None:
+    """Where the accuracy of each bin would lie if the model were calibrated, in grey."""
+    middle = (bins["band_low"] + bins["band_high"]) / 2
+    band = error_bars(middle, bins["band_low"], bins["band_high"])
+    fig.add_scatter(
+        x=bins["conf"],
+        y=middle,
+        mode="markers",
+        marker={"size": 1, "color": NEUTRAL_COLOR},
+        error_y={**band, "thickness": 9, "width": 0, "color": BAND_COLOR},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    # the legend would show a band as a dot
+    fig.add_scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker={"size": 12, "color": BAND_COLOR, "symbol": "square"},
+        name="if calibrated (95%)",
+    )
+
+
+def _add_reliability(
+    fig: Figure, report: Any, label: str, style: Mapping[str, str]
+) -> None:
+    """The isotonic line of a report, and its bins with their intervals."""
+    bins, color = report.bins, style["color"]
+    line = {"shape": "hv", "color": color, "dash": style["dash"], "width": 1.5}
+    fig.add_scatter(
+        x=report.curve["conf"],
+        y=report.curve["accuracy"],
+        mode="lines",
+        line=line,
+        # NaN marks stretches of confidence without rows
+        connectgaps=False,
+        name=f"{label} isotonic".strip(),
+    )
+    # area, not width, shows the number of rows
+    size = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
+    limits = error_bars(bins["accuracy"], bins["low"], bins["high"])
+    fig.add_scatter(
+        x=bins["conf"],
+        y=bins["accuracy"],
+        mode="markers",
+        marker={"size": size, "color": color, "symbol": style["symbol"]},
+        error_y={**limits, "color": color},
+        hovertext=list(map(_bin_text, bins.itertuples())),
+        hoverinfo="text",
+        name=f"{label} bins".strip(),
     )
 
 
