@@ -246,12 +246,12 @@ def _typed_cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parquet_rows(path: Path) -> NumberedRows:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         rows = pq.read_table(path).to_pylist()
-    except (OSError, pa.ArrowInvalid) as e:
+    # ArrowInvalid is a ValueError.
+    except (OSError, ValueError) as e:
         raise DataError(
             f"the file is broken or cut: {e}", where=path.name
         ) from None

@@ -271,14 +271,15 @@ def read_ifeval(row: Row) -> None:
         )
     if "key" in row:
         row["task_id"] = row.pop("key")
-    ids = map("i{}".format, itertools.count(1))
-    criteria = map(_criterion_of_instruction, ids, names, arguments)
+    items = list(map(_read_instruction, itertools.count(1), names, arguments))
+    criteria = make_criteria(row, items, "instruction_id_list")
     make_task(row, criteria, read_question(row))
 
 
-def _criterion_of_instruction(
-    criterion_id: str, name: Any, arguments_by_name: dict[str, Any] | None
-) -> Criterion:
+def _read_instruction(
+    n: int, name: Any, arguments_by_name: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The fields of the criterion of the n-th instruction."""
     # A data frame turns whole numbers into 5.0.
     values = {
         k: int(v) if isinstance(v, float) and v.is_integer() else v
@@ -296,9 +297,7 @@ def _criterion_of_instruction(
             raise DataError(
                 f"the arguments of {name!r} are {meta['kwargs']}: {e}"
             ) from None
-    return make_criterion(
-        {"text": text, "check": check, "meta": meta}, criterion_id
-    )
+    return {"id": f"i{n}", "text": text, "check": check, "meta": meta}
 
 
 def _filled_check(

@@ -266,12 +266,11 @@ class _Reader:
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
 
+        self.used_fields |= self.fields.keys() & data.keys()
         out: dict[str, Any] = {}
         notes: dict[str, Any] = {}
         for key, value in data.items():
             target = self.fields.get(key, key)
-            if key in self.fields:
-                self.used_fields.add(key)
             # Several fields may be notes.
             if target == "note" and key in self.fields:
                 notes[key] = value

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -34,13 +34,13 @@ QUESTION = ("prompt", "messages", "question", "query", "instruction")
 # A name that is so like one of ours is a slip. Names of ids and numbered names are alike without meaning the same.
 NEAR = 0.8
 
-TEXTS = ("text", "criterion", "description")
 # A field of a criterion in the forms of others -> our field. What changes no score is a note.
 FIELD_OF = {
-    **{name: name for name in Criterion.__struct_fields__},
+    **dict(
+        zip(Criterion.__struct_fields__, Criterion.__struct_fields__, strict=True)
+    ),
     **dict.fromkeys(
-        (*TEXTS, "rubric", "requirement", "question"),
-        "text",
+        ("criterion", "description", "rubric", "requirement", "question"), "text"
     ),
     # HealthBench's points may be negative; they say how much a criterion counts.
     "points": "weight",
@@ -132,9 +132,8 @@ class Row(dict[str, Any]):
         return {**meta, **self.extra, **self}
 
 
-def missing_field(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError:
+def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError:
     """The error for a missing field. A rename is proposed only where it is certainly the right one."""
-    wanted = list(wanted)
     if ID.fullmatch(wanted[0]):
         # Of two ids none is nearer: a wrong guess would swap them.
         ids = list(filter(ID.fullmatch, fields))
@@ -149,9 +148,8 @@ def missing_field(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError
     )
 
 
-def near_names(names: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
+def near_names(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
     """Names that are one of ours but for a slip or capital letters -> our name."""
-    ours = list(ours)
     out = {}
     for name in names:
         if (
@@ -179,17 +177,14 @@ def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
             fix='write "text" or {"text": ..., "weight": 1}',
         )
     fields: dict[str, Any] = {"id": name, "weight": 1.0, **_our_fields(item)}
-    text = fields["text"]
-    if not isinstance(text, str) or not text.strip():
-        raise DataError(
-            f"the text of the criterion is {text!r}", fix="write a text"
-        )
     # Ids are texts, so that 7 in one file joins "7" in another.
     if type(fields["id"]) is int:
         fields["id"] = str(fields["id"])
     if fields.get("levels"):
         fields.setdefault("scale", "ordinal")
     made = from_json(fields, Criterion, where="")
+    if not made.text.strip():
+        raise DataError("the text of the criterion is blank", fix="write a text")
     # Published sets write a size in a negative list; -1 there could mean either sign.
     if sign < 0 and made.weight < 0:
         raise DataError(
@@ -204,7 +199,8 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     # A table fills the fields that a criterion lacks with null.
     item = {key: value for key, value in item.items() if value is not None}
     unread: list[str] = []
-    fields: dict[str, Any] = {}
+    # Notes give way to the fields of "meta" itself.
+    fields: dict[str, Any] = {"meta": dict(item.pop("meta", {}))}
     for key, value in item.items():
         target = FIELD_OF.get(key)
         # HealthBench's points are weights; ours are the top of a scale.
@@ -213,9 +209,7 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
         if target is None:
             unread.append(key)
         elif target == "note":
-            fields["meta"] = {key: value, **fields.get("meta", {})}
-        elif target == "meta":
-            fields["meta"] = {**fields.get("meta", {}), **value}
+            fields["meta"].setdefault(key, value)
         elif target in fields:
             raise DataError(
                 f"two fields of a criterion mean {target!r}; one is {key!r}",
