@@ -48,7 +48,7 @@ def _pairs(hint: Any, tokens: Sequence[cyclopts.Token]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for token in tokens:
         # A text may name several: --map desc=text,qid=task_id
-        split = re.split(r",(?=\w+=)", token.value)
+        split = re.split(r",(?=[^\s,=]+=)", token.value)
         for part in split if kind is str else [token.value]:
             name, sign, value = part.partition("=")
             where = f"option {token.keyword}"

@@ -51,7 +51,11 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_file():
-            raise MissingError("there is no such file", where=str(path))
+            raise MissingError(
+                "there is no such file",
+                where=str(path),
+                fix="check the path and the folder that you are in",
+            )
         ending = Path(path.name.lower().removesuffix(".gz")).suffix
         if ending not in READERS:
             raise DataError(
@@ -86,7 +90,8 @@ def row_fields(parse_row: LazyRow) -> dict[str, Any]:
     row = parse_row()
     if not isinstance(row, dict):
         raise DataError(
-            f"the row is a {type(row).__name__}, not an object with fields"
+            f"the row is a {type(row).__name__}, not an object with fields",
+            fix='write {"id": ..., "prompt": ...}',
         )
     return row
 
@@ -103,7 +108,11 @@ def read_table(
 
     rows = dict(read_rows(path))
     if not rows:
-        raise DataError("there are no rows", where=Path(path).name)
+        raise DataError(
+            "there are no rows",
+            where=Path(path).name,
+            fix="check that it is the right file",
+        )
     frame = pd.DataFrame(rows.values())
     for name in frame.columns.intersection(list(numbers)):
         cells = frame[name].astype("string").str.strip().str.lower()
@@ -158,7 +167,11 @@ def parse_json(text: str, where: str = "") -> Any:
             msgspec.json.encode(value)
         return value
     except (json.JSONDecodeError, UnicodeEncodeError) as e:
-        raise DataError(f"this is not JSON: {e}", where=where) from None
+        raise DataError(
+            f"this is not JSON: {e}",
+            where=where,
+            fix='write a text as "...", a list of texts as ["...", "..."], an object as {"name": "..."}',
+        ) from None
 
 
 def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -209,6 +222,7 @@ def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
         raise DataError(
             f"the table is broken: {e}",
             where=f"{path.name}, line {reader.line_num}",
+            fix="put texts with commas, quotation marks or line ends in quotation marks",
         ) from None
     finally:
         csv.field_size_limit(limit)
@@ -253,7 +267,9 @@ def _parquet_rows(path: Path) -> NumberedRows:
     # ArrowInvalid is a ValueError.
     except (OSError, ValueError) as e:
         raise DataError(
-            f"the file is broken or cut: {e}", where=path.name
+            f"the file is broken or cut: {e}",
+            where=path.name,
+            fix="fetch or write it again",
         ) from None
     return enumerate((partial(_plain_row, row, True) for row in rows), 1)
 

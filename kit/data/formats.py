@@ -118,7 +118,8 @@ def read_rlvr(row: Row) -> None:
     for name, criterion_id, rating in ratings:
         if name not in ids:
             raise DataError(
-                f"there is a rating of an answer that the row does not have, 'response{name}'"
+                f"there is a rating of an answer that the row does not have, 'response{name}'",
+                fix="write the answer, or leave its ratings out",
             )
         add_label(row, (*ids[name], criterion_id), rating)
 
@@ -182,7 +183,10 @@ def _snippets_to_cite(row: Row, prompt: Any) -> dict[str, str]:
     if isinstance(tool, str):
         tool = {"": tool}
     if not isinstance(tool, dict):
-        raise DataError("the field 'tool_output' is not a text or an object")
+        raise DataError(
+            "the field 'tool_output' is not a text or an object",
+            fix='write the text, or {"name": "text"}',
+        )
     text = "\n".join(map(str, [*tool.values(), prompt]))
     whole = SNIPPET.findall(text)
     pairs = {(a or b, body.strip()) for a, b, body in whole}
@@ -267,7 +271,8 @@ def read_ifeval(row: Row) -> None:
     arguments = row.json(list, "kwargs")
     if len(arguments) != len(names):
         raise DataError(
-            f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}"
+            f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}",
+            fix="write an object of arguments for each instruction, {} where it has none",
         )
     if "key" in row:
         row["task_id"] = row.pop("key")
@@ -295,7 +300,8 @@ def _read_instruction(
             check, text = _filled_check(INSTRUCTIONS[name], values)
         except (KeyError, TypeError) as e:
             raise DataError(
-                f"the arguments of {name!r} are {meta['kwargs']}: {e}"
+                f"the arguments of {name!r} are {meta['kwargs']}: {e}",
+                fix="write the arguments that the instruction has in IFEval",
             ) from None
     return {"id": f"i{n}", "text": text, "check": check, "meta": meta}
 
@@ -443,7 +449,8 @@ def read_sft(row: Row) -> None:
         layout = LAYOUT.fullmatch(row["text"])
         if layout is None:
             raise DataError(
-                "the field 'text' is not '### Instruction:', its text, '### Response:', its text"
+                "the field 'text' is not '### Instruction:', its text, '### Response:', its text",
+                fix="write these headings, each on a line of its own, or the fields prompt and completion",
             )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
         fields: dict[str, Any] = {"prompt": instruction_of(layout)}

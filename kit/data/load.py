@@ -223,7 +223,11 @@ class _Reader:
                 data = parse_chats(self._rename(self.originals[count]))
                 rows[count] = (place, data)
         if not count:
-            raise DataError("there are no rows", where=self.name)
+            raise DataError(
+                "there are no rows",
+                where=self.name,
+                fix="check that it is the right file",
+            )
         if self.format == "auto":
             self.format = format_of_rows(
                 _filled_fields(data) for _, data in rows.values()
@@ -245,7 +249,9 @@ class _Reader:
         # A value of another kind deep inside a row; asking for each would double the code.
         except (TypeError, ValueError, AttributeError) as e:
             self.errors[n] = DataError(
-                f"a field is not in its form: {e}", where=place
+                f"a field is not in its form: {e}",
+                where=place,
+                fix="compare the row with the forms in kit/data/formats.py",
             )
 
     def read(self, n: int, row: Row) -> None:
@@ -371,7 +377,9 @@ class _Reader:
         if lost := self.fields.keys() - self.used_fields:
             # A slip in fields= would leave the criteria of every row unread.
             raise DataError(
-                f"fields= renames {min(lost)!r}, which no row has", where=self.name
+                f"fields= (--map) renames {min(lost)!r}, which no row has",
+                where=self.name,
+                fix="write the name of a field as it is in the rows, or leave it out",
             )
         findings = [
             Finding(
@@ -476,13 +484,15 @@ def _joined_task(old: Task, part: Task) -> Task:
         if getattr(old, name) != getattr(part, name):
             raise DataError(
                 f"the rows of task {old.id!r} differ in {name!r}",
-                fix="give each prompt a task_id of its own",
+                fix="give each prompt a task_id of its own; what is said of a criterion (also category or type) "
+                "can be renamed to 'note'",
             )
     (new,) = part.criteria
     criteria = {c.id: c for c in old.criteria}
     if criteria.setdefault(new.id, new) != new:
         raise DataError(
-            f"criterion {new.id!r} differs between the rows of task {old.id!r}"
+            f"criterion {new.id!r} differs between the rows of task {old.id!r}",
+            fix="write it in the same way in each row, or give it a criterion_id of its own",
         )
     return msgspec.structs.replace(old, criteria=tuple(criteria.values()))
 

@@ -103,7 +103,8 @@ class Row(dict[str, Any]):
             value = parse_json(value, f"field {names[0]!r}")
         if not isinstance(value, kind):
             raise DataError(
-                f"the field {names[0]!r} is a {type(value).__name__}, not a {kind.__name__}"
+                f"the field {names[0]!r} is a {type(value).__name__}, not a {kind.__name__}",
+                fix='write a list as ["..."], an object as {"name": "..."}',
             )
         return value
 
@@ -247,14 +248,9 @@ def _misnamed_fields(
 
 
 def make_criteria(
-    row: Row, items: object, name: str, prefix: str = "c", sign: float = 1.0
+    row: Row, items: list[Any], name: str, prefix: str = "c", sign: float = 1.0
 ) -> list[Criterion]:
     """The criteria of the list `name`; `prefix` with their number is the id of those without one."""
-    if not isinstance(items, list):
-        raise DataError(
-            f"the field {name!r} is not a list",
-            fix='write ["text", ...] or [{"text": ...}]',
-        )
     out = []
     for n, item in enumerate(items, 1):
         try:
@@ -273,13 +269,19 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
     talk = []
     for n, turn in enumerate(turns, 1):
+        if not isinstance(turn, dict):
+            raise DataError(
+                f"turn {n} of the chat is a {type(turn).__name__}",
+                fix='write {"role": "user", "content": "..."}',
+            )
         # Loaders of Parquet files add fields such as tool_calls: null. Fields that were renamed to "note" are in meta.
         fields = {k: v for k, v in turn.items() if v is not None and k != "meta"}
         is_text = all(isinstance(x, str) for x in fields.values())
         if fields.keys() != {"role", "content"} or not is_text:
             raise DataError(
-                f"turn {n} of the chat is not a role and a content, both texts",
-                fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
+                f"turn {n} of the chat is not a role and a content, both texts; "
+                f"its fields are {', '.join(map(repr, fields))}",
+                fix='write {"role": "user", "content": "..."}, and rename other fields to "note"',
             )
         talk.append(fields)
     task: dict[str, Any] = {}
@@ -290,7 +292,8 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
         answer = talk.pop()["content"]
     if not talk or talk[-1]["role"] != "user":
         raise DataError(
-            "the chat ends neither with the user nor with an answer to the user"
+            "the chat ends neither with the user nor with an answer to the user",
+            fix="end it with a turn of the role 'user', or with one of the role 'assistant' behind it",
         )
     return {**task, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
 
@@ -377,7 +380,8 @@ def add_label(
         criterion = next((c for c in row.task.criteria if c.id == ids[2]), None)
         if criterion is None:
             raise DataError(
-                f"there is a label on {ids[2]!r}, which is not a criterion of its task"
+                f"there is a label on {ids[2]!r}, which is not a criterion of its task",
+                fix="write the criterion's id",
             )
     by_rater = value if isinstance(value, dict) else {None: value}
     for rater, one in by_rater.items():

@@ -142,12 +142,16 @@ class Task(Record, frozen=True, kw_only=True, tag="task"):
     def __post_init__(self) -> None:
         where = f"task {self.id!r}"
         if not self.prompt.strip():
-            raise DataError("the prompt is empty", where=where)
+            raise DataError(
+                "the prompt is empty", where=where, fix="write a prompt"
+            )
         # Verdicts find their criterion by its id; two of one id would share their verdicts.
         ids = [c.id for c in self.criteria]
         if twice := {i for i in ids if ids.count(i) > 1}:
             raise DataError(
-                f"criterion ids are not unique: {sorted(twice)}", where=where
+                f"criterion ids are not unique: {sorted(twice)}",
+                where=where,
+                fix="give each criterion an id of its own",
             )
         if self.split not in (*TRAIN, *HELD_OUT):
             raise DataError(
@@ -335,11 +339,12 @@ def from_json(row: object, kind: type[Kind], *, where: str) -> Kind:
     ...
     kit.errors.DataError: Object contains unknown field `wieght`
       where: a.jsonl, line 1
+      to do: a record has the fields of kit.Task, kit.Criterion, kit.Response or kit.Verdict; `meta` holds yours
     """
     try:
         return msgspec.convert(row, kind)
     except msgspec.ValidationError as e:
-        fix = ""
+        fix = "a record has the fields of kit.Task, kit.Criterion, kit.Response or kit.Verdict; `meta` holds yours"
         if "Expected" in str(e):
             fix = "a number has no quotation marks, a text has them"
         raise DataError(str(e), where=where, fix=fix) from None

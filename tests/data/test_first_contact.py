@@ -233,12 +233,12 @@ def test_a_printed_command_works_when_it_is_pasted(tmp_path, capsys, monkeypatch
 
 def test_a_printed_command_has_the_options_that_were_chosen(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = [{"qid": "t", "ask": "p", "rubrics": [{"desc": "x", "wieght": 2, "n": 1}]}]
+    rows = [{"qid": "t", "ask": "p", "rubrics": [{"desc": "x", "wieght": 2, "o1-n": 1}]}]
     code, messages = follow(
-        tmp_path, capsys, rows, "--map", "qid=task_id,ask=prompt,n=note", "--format", "rubric"
+        tmp_path, capsys, rows, "--map", "qid=task_id,ask=prompt,o1-n=note", "--format", "rubric"
     )
     assert code == 0 and len(messages) == 2, messages
-    assert load("own rows.kit.jsonl")[0].criteria[0].meta == {"n": 1}
+    assert load("own rows.kit.jsonl")[0].criteria[0].meta == {"o1-n": 1}
 
 
 GUESSES = [  # no name is near enough to be certain

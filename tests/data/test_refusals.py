@@ -31,7 +31,9 @@ ROWS = {  # a row that cannot be read -> parts of the message
     "prompt": ({"prompt": 3}, ["$.prompt"]),
     "split": ({"split": "tset"}, ["split", "'tset'", "test"]),
     "id": ({"id": True}, ["'id'", "True"]),
-    "turn": ({"prompt": [{**USER, "name": "bob"}]}, ["turn 1"]),
+    "turn": ({"prompt": [{**USER, "name": "bob"}]}, ["turn 1", "'name'", "note"]),
+    "turn text": ({"prompt": ["u"]}, ["turn 1", "str", '{"role": "user"']),
+    "list as text": ({"rubrics": "Is kind."}, ["field 'rubrics'", "JSON", '["...", "..."]']),
     "chat": ({"prompt": [USER, REPLY]}, ["chat"]),
     "tags": ({"tags": "a"}, ["tags", "column"]),
 }  # fmt: skip
@@ -102,6 +104,7 @@ def test_a_broken_rubric_row_is_refused_with_its_place(name):
     change, parts = ROWS[name]
     text = message([GOOD, {**GOOD, "id": "bad", **change}])
     assert all(part in text for part in ["row 2", *parts]), text
+    assert "correct these rows" not in text
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -109,6 +112,7 @@ def test_a_broken_row_of_another_form_is_refused_with_its_place(name):
     row, parts = FORMS[name]
     text = message([row])
     assert all(part in text for part in ["row 1", *parts]), text
+    assert "correct these rows" not in text
 
 
 @pytest.mark.parametrize(
