@@ -130,7 +130,7 @@ def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:
     """The criteria of the named sets ("all", one name, or several).
 
     >>> [c.id for c in static_criteria("off_query_padding")]
-    ['off_query_padding']
+    ['static:padding']
     """
     if names == "all":
         names = STATIC_SETS
