@@ -171,6 +171,8 @@ def _after_inspect(
         )
     if not tasks.tasks:
         return f"name it behind the file of its tasks: kit judge TASKS {file}"
+    if not any(t.criteria or t.truth for t in tasks):
+        return "add criteria to its tasks, or name it as `rows` of a training: kit train CONFIG"
     if not tasks.responses:
         return f"write answers to a file: kit judge {out or file} ANSWERS"
     return command_line("judge", out or file, judge="endpoint", estimate=True)

@@ -100,7 +100,10 @@ def read_rlvr(row: Row) -> None:
     items, ratings = [], []
     for n, part in _numbered_parts(row).items():
         if "criterion" not in part:
-            raise missing_field((f"rubric - {n}. criterion",), part)
+            raise DataError(
+                f"there is no field 'rubric - {n}. criterion'",
+                fix=f"add it, or leave the other fields of 'rubric - {n}.' out",
+            )
         # The labels stand among the fields of the criterion; they are no part of it.
         names = [name for name in part if name.startswith("rating")]
         ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
@@ -362,7 +365,7 @@ def read_table(row: Row) -> None:
         response = add_answer(row, answer_id, text, source=source)
         add_label(row, (*response.ids, made.id), label, **row)
     elif answer_id or not all(map(is_blank, label.values())):
-        raise missing_field(("response",), row.data)
+        raise missing_field(("response",), row)
 
 
 def read_answers(row: Row) -> None:

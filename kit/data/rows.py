@@ -93,7 +93,7 @@ class Row(dict[str, Any]):
         """The same; DataError names the fields, and those of the row, where none is there."""
         value = self.take(*names)
         if value is None:
-            raise missing_field(names, self.data)
+            raise missing_field(names, self)
         return value
 
     def json(self, kind: type[Container], *names: str) -> Container:
@@ -124,7 +124,7 @@ class Row(dict[str, Any]):
     def need_id(self, name: str) -> str:
         """The same; DataError where there is none."""
         if name not in self:
-            raise missing_field((name,), self.data)
+            raise missing_field((name,), self)
         return str(self.id(name))
 
     def rest(self) -> dict[str, Any]:
@@ -134,17 +134,25 @@ class Row(dict[str, Any]):
 
 
 def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError:
-    """The error for a missing field. A rename is proposed only where it is certainly the right one."""
+    """The error for a missing field. A rename is proposed only where it is certainly the right one.
+
+    fields : those that nothing has read yet.
+    """
     if ID.fullmatch(wanted[0]):
         # Of two ids none is nearer: a wrong guess would swap them.
         ids = list(filter(ID.fullmatch, fields))
         renames = {name: wanted[0] for name in ids[:1] if len(ids) == 1}
     else:
         renames = near_names(fields, wanted)
+    fix = f"add {wanted[0]!r}"
+    if fields:
+        names = ", ".join(map(repr, list(fields)[:12]))
+        fix += (
+            f", or rename the field that holds it; those not read yet are {names}"
+        )
     return DataError(
         f"there is no field {' or '.join(map(repr, wanted))}",
-        fix=f"rename the field that holds it to {wanted[0]!r}; "
-        f"there are {', '.join(map(repr, list(fields)[:12]))}",
+        fix=fix,
         renames=renames,
     )
 

@@ -277,6 +277,13 @@ def test_no_command_is_printed_where_it_would_be_a_guess(tmp_path, capsys, monke
     assert "--map " not in messages[0] and "to do: " in messages[0]
 
 
+def test_rows_without_criteria_are_not_sent_to_a_judge(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_text('{"prompt": "p", "completion": "c"}\n')
+    assert cli.main(["inspect", "a.jsonl"]) == 0
+    assert "next: add criteria to its tasks, or name it as `rows`" in capsys.readouterr().out
+
+
 def test_lint_goes_on_after_a_faulty_row(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     good = {"id": "t", "prompt": "p", "rubrics": ["Is kind."]}

@@ -38,7 +38,7 @@ ROWS = {  # a row that cannot be read -> parts of the message
     "tags": ({"tags": "a"}, ["tags", "column"]),
 }  # fmt: skip
 FORMS = {  # the same for rows of other forms: the whole row
-    "rlvr rest": ({**RLVR, "rubric - 2. weight": 3}, ["rubric - 2. criterion"]),
+    "rlvr rest": ({**RLVR, "rubric - 2. weight": 3}, ["rubric - 2. criterion", "add it"]),
     "rlvr field": ({**RLVR, "rubric - 1. wieght": 3}, ["rubric 1", "'wieght'"]),
     "rlvr spelling": ({**RLVR, "rubric - x. criterion": "y"}, ["rubric - x. criterion"]),
     "rlvr rating": ({**RLVR, "responseA": "a", "rubric - 1. ratingA": "good"}, ["'c1'", "'good'", "met"]),
@@ -66,6 +66,7 @@ FORMS = {  # the same for rows of other forms: the whole row
     "confidence word": ({"task_id": "t", "response": "r", "confidence": "high"}, ["confidence"]),
     "label id": ({"task_id": "t", "criterion_id": "k", "label": "met", "inclusion": 1}, ["form"]),
     "pair": ({"prompt": "p", "chosen": "c"}, ["'rejected'"]),
+    "pair without prompt": ({"chosen": "c", "rejected": "r"}, ["'prompt'", "to do: add 'prompt'"]),
     "pair chats": ({"chosen": [USER, REPLY], "rejected": [OTHER, REPLY]}, ["chosen"]),
     "layout": ({"text": "loose"}, ["'text'", "### Instruction"]),
     "false demonstration": ({"prompt": "p", "completion": "c", "label": False}, ["label", "leave the row out"]),
