@@ -227,6 +227,12 @@ def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
     finally:
         csv.field_size_limit(limit)
     names = reader.fieldnames
+    if names and len(names) == 1 and ";" in names[0]:
+        raise DataError(
+            "the cells are parted by semicolons",
+            where=path.name,
+            fix="save it with commas, or with tabs as .tsv",
+        )
     if names and len(set(names)) < len(names):
         raise DataError(
             "two columns have the same name",

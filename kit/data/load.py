@@ -307,11 +307,12 @@ class _Reader:
                 renames=dict.fromkeys(ids, "task_id"),
             )
         for name, value in row.items():
-            if name.lower() in READ_BY_A_FORM and value not in ("", [], {}):
+            near = near_names([name], READ_BY_A_FORM)
+            if (near or name in READ_BY_A_FORM) and value not in ("", [], {}):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}, which means something in others",
                     fix="rename it to 'note' if it may be left aside, or write the row in another form",
-                    renames=near_names([name], READ_BY_A_FORM),
+                    renames=near,
                 )
             row.note(
                 "unread-field", f"nothing reads the field {name!r}", field=name

@@ -1,8 +1,9 @@
 """A row while it is read: fields are taken out of it one by one, and what is left goes to meta."""
 
 import difflib
+import functools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -157,20 +158,19 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
     )
 
 
-def near_names(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
+def near_names(names: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
     """Names that are one of ours but for a slip or capital letters -> our name."""
-    out = {}
-    for name in names:
-        if (
-            name not in ours
-            and not ID.fullmatch(name)
-            and not re.search(r"\d", name)
-        ):
-            for near in difflib.get_close_matches(
-                name.lower(), ours, n=1, cutoff=NEAR
-            ):
-                out[name] = near
-    return out
+    pairs = ((name, _near_name(name, tuple(ours))) for name in names)
+    return {name: near for name, near in pairs if near}
+
+
+# Each row of a file has the same names.
+@functools.lru_cache(maxsize=1000)
+def _near_name(name: str, ours: tuple[str, ...]) -> str:
+    if name in ours or ID.fullmatch(name) or re.search(r"\d", name):
+        return ""
+    near = difflib.get_close_matches(name.lower(), ours, n=1, cutoff=NEAR)
+    return "".join(near)
 
 
 def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:

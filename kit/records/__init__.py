@@ -345,8 +345,10 @@ def from_json(row: object, kind: type[Kind], *, where: str) -> Kind:
         return msgspec.convert(row, kind)
     except msgspec.ValidationError as e:
         fix = "a record has the fields of kit.Task, kit.Criterion, kit.Response or kit.Verdict; `meta` holds yours"
-        if "Expected" in str(e):
+        if "got" in str(e):
             fix = "a number has no quotation marks, a text has them"
+        elif "Expected" in str(e):
+            fix = "write a value in these bounds; 95 % is 0.95"
         raise DataError(str(e), where=where, fix=fix) from None
     # A record's own check knows its id; the caller knows the file and the row.
     except DataError as e:

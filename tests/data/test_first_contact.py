@@ -147,6 +147,10 @@ MEANT = [  # a field that some form reads, and this row's form does not
     {"prompt": "p", "rubrics": ["x"], "chosen": "c"},
     {"prompt": "p", "completion": "c", "chosen": "d", "rejected": "e"},
     {"question": "q", "answer": "a", "input": "x"},
+    {"question": "q", "answer": "a", "context": "x"},
+    {"prompt": "p", "rubrics": ["x", "y"], "weight": [1, 2]},
+    {"prompt": "p", "rubrics": ["x", "y"], "weights": [1, 2]},
+    {"prompt": "p", "rubrics": ["x"], "responses": ["a", "b"]},
     {"prompt": "p", "prompt_id": "u", "messages": [USER, {**USER, "role": "assistant"}]},
     {"question": "q", "response_A": "a", "response_B": "b", "label": "A>B"},
 ]
