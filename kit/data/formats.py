@@ -563,5 +563,5 @@ def no_form(row: Mapping[str, Any]) -> DataError:
         fix="rename yours with fields= (--map). Rubrics have task_id, prompt, criteria; answers have "
         "task_id, response_id, response; labels have task_id, response_id, criterion_id, label. "
         "More forms: kit/data/formats.py",
-        renames=near_names(names, READ_BY_A_FORM),
+        renames=near_names(tuple(names), READ_BY_A_FORM),
     )

@@ -21,7 +21,7 @@ from ..system import paths
 from ..system.settings import require_name
 from .files import Source, parse_chats, row_fields, rows_of
 from .formats import FORMATS, READ_BY_A_FORM, format_of_rows, no_form
-from .rows import ID, Row, near_names
+from .rows import ID, Row, near_names, rename_fields
 
 # Different faults in one message.
 MAX_FAULTS = 20
@@ -271,29 +271,14 @@ class _Reader:
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
-
         self.used_fields |= self.fields.keys() & data.keys()
-        out: dict[str, Any] = {}
-        notes: dict[str, Any] = {}
-        for key, value in data.items():
-            target = self.fields.get(key, key)
-            # Several fields may be notes.
-            if target == "note" and key in self.fields:
-                notes[key] = value
-            elif target in out:
-                raise DataError(
-                    f"after renaming, the field {target!r} is there twice",
-                    fix="rename one of them to 'note'",
-                )
-            # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
-            elif isinstance(value, list):
-                out[target] = [
+        out = rename_fields(data, self.fields)
+        # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
+        for name, value in out.items():
+            if isinstance(value, list):
+                out[name] = [
                     self._rename(x) if isinstance(x, dict) else x for x in value
                 ]
-            else:
-                out[target] = value
-        if notes:
-            out["meta"] = {**(out.get("meta") or {}), **notes}
         return out
 
     def _check_unread(self, row: Row) -> None:
@@ -307,7 +292,7 @@ class _Reader:
                 renames=dict.fromkeys(ids, "task_id"),
             )
         for name, value in row.items():
-            near = near_names([name], READ_BY_A_FORM)
+            near = near_names((name,), READ_BY_A_FORM)
             if (near or name in READ_BY_A_FORM) and value not in ("", [], {}):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}, which means something in others",

@@ -3,7 +3,8 @@
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any, TypeVar
 
 import msgspec
@@ -144,7 +145,7 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
         ids = list(filter(ID.fullmatch, fields))
         renames = {name: wanted[0] for name in ids[:1] if len(ids) == 1}
     else:
-        renames = near_names(fields, wanted)
+        renames = near_names(tuple(fields), tuple(wanted))
     fix = f"add {wanted[0]!r}"
     if fields:
         names = ", ".join(map(repr, list(fields)[:12]))
@@ -158,19 +159,45 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
     )
 
 
-def near_names(names: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
-    """Names that are one of ours but for a slip or capital letters -> our name."""
-    pairs = ((name, _near_name(name, tuple(ours))) for name in names)
-    return {name: near for name, near in pairs if near}
-
-
-# Each row of a file has the same names.
+# The rows of a file have the same names.
 @functools.lru_cache(maxsize=1000)
-def _near_name(name: str, ours: tuple[str, ...]) -> str:
-    if name in ours or ID.fullmatch(name) or re.search(r"\d", name):
-        return ""
-    near = difflib.get_close_matches(name.lower(), ours, n=1, cutoff=NEAR)
-    return "".join(near)
+def near_names(names: tuple[str, ...], ours: Collection[str]) -> dict[str, str]:
+    """Names that are one of ours but for a slip or capital letters -> our name."""
+    out = {}
+    for name in names:
+        if (
+            name not in ours
+            and not ID.fullmatch(name)
+            and not re.search(r"\d", name)
+        ):
+            for near in difflib.get_close_matches(
+                name.lower(), ours, n=1, cutoff=NEAR
+            ):
+                out[name] = near
+    return out
+
+
+def rename_fields(
+    data: Mapping[str, Any], ours: Mapping[str, str]
+) -> dict[str, Any]:
+    """The fields under our names. Those that are called "note" there stay in meta under their own."""
+    out: dict[str, Any] = {}
+    notes: dict[str, Any] = {}
+    for key, value in data.items():
+        name = ours.get(key, key)
+        # Several fields may be notes.
+        if name == "note" and key in ours:
+            notes[key] = value
+        elif name in out:
+            raise DataError(
+                f"the field {name!r} is there twice, once as {key!r}",
+                fix="keep one of them, or rename it to 'note'",
+            )
+        else:
+            out[name] = value
+    if notes:
+        out["meta"] = {**notes, **(out.get("meta") or {})}
+    return out
 
 
 def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
@@ -205,49 +232,28 @@ def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
 
 def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a criterion under our names. One that nothing reads could change a score: an error."""
+    ours = FIELD_OF
+    # HealthBench's points are weights; ours are the top of a scale.
+    if item.get("scale") == "points":
+        ours = {**FIELD_OF, "points": "points"}
     # A table fills the fields that a criterion lacks with null.
-    item = {key: value for key, value in item.items() if value is not None}
-    unread: list[str] = []
-    # Notes give way to the fields of "meta" itself.
-    fields: dict[str, Any] = {"meta": dict(item.pop("meta", {}))}
-    for key, value in item.items():
-        target = FIELD_OF.get(key)
-        # HealthBench's points are weights; ours are the top of a scale.
-        if key == "points" and item.get("scale") == "points":
-            target = "points"
-        if target is None:
-            unread.append(key)
-        elif target == "note":
-            fields["meta"].setdefault(key, value)
-        elif target in fields:
-            raise DataError(
-                f"two fields of a criterion mean {target!r}; one is {key!r}",
-                fix="keep one of them",
-            )
-        else:
-            fields[target] = value
-    if unread or "text" not in fields:
-        raise _misnamed_fields(item, unread, has_text="text" in fields)
-    return fields
-
-
-def _misnamed_fields(
-    item: Mapping[str, Any], unread: list[str], *, has_text: bool
-) -> DataError:
-    """The error for the fields of a criterion that nothing reads."""
-    renames = near_names(unread, FIELD_OF)
+    fields = rename_fields({k: v for k, v in item.items() if v is not None}, ours)
+    unread = tuple(filterfalse(Criterion.__struct_fields__.__contains__, fields))
+    if not unread and "text" in fields:
+        return fields
+    renames = dict(near_names(unread, tuple(FIELD_OF)))
     texts = [k for k in unread if k not in renames and isinstance(item[k], str)]
     ids = list(filter(ID.fullmatch, texts))
     if len(ids) == 1:
         renames[ids[0]] = "id"
         texts.remove(ids[0])
     # Where the text is missing, the only text that is there is it.
-    if not has_text and len(texts) == 1:
+    if "text" not in fields and len(texts) == 1:
         renames[texts[0]] = "text"
     what = "a criterion has no text"
     if unread:
         what = f"nothing reads these fields of a criterion: {', '.join(map(repr, unread))}"
-    return DataError(
+    raise DataError(
         what,
         fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
         f"no score to 'note'; a criterion has {', '.join(Criterion.__struct_fields__)}",

@@ -72,9 +72,9 @@ def read_rows(
         row = int(np.argmin(is_valid))
         raise DataError(
             f"confidence {p[row]:g}, correct {y[row]:g}",
-            where=f"row {row}",
+            where=f"row {row}, counted from 0",
             fix="confidence in [0, 1] (of percents, divide by 100), correct 1 or 0; "
-            'missing="count" leaves unknown rows out',
+            'missing="count" (--missing count) leaves unknown rows out',
         )
     if not len(columns[0]):
         raise DataError(
