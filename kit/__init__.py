@@ -28,23 +28,24 @@ _ROOMS = {
     "errors": "BudgetError DataError JudgeDownError KitError MissingError",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
-# `kit.calibration` is the folder `stats/calibration`
-_PATH_OF = {room.rpartition(".")[2]: room for room in _ROOMS}
+# where a name is; `kit.calibration` is the folder `stats/calibration`
+_PLACES = {
+    **{room.rpartition(".")[2]: f"kit.{room}" for room in _ROOMS},
+    **{name: f"kit.{room}:{name}" for name, room in _ROOM_OF.items()},
+}
 __all__ = ["__version__", "guide", *_ROOM_OF]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOM_OF:
-        return pkgutil.resolve_name(f"kit.{_ROOM_OF[name]}:{name}")
-    if name in _PATH_OF:
-        return pkgutil.resolve_name(f"kit.{_PATH_OF[name]}")
-    raise AttributeError(
-        f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"
-    )
+    if name not in _PLACES:
+        raise AttributeError(
+            f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"
+        )
+    return pkgutil.resolve_name(_PLACES[name])
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PATH_OF})
+    return sorted({*globals(), *__all__, *_PLACES})
 
 
 def guide() -> Any:

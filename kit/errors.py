@@ -30,12 +30,8 @@ class KitError(Exception):
         # The parts stay, so that a caller can add the place and raise the error anew.
         self.what, self.where, self.fix = what, where, fix
         self.renames = dict(renames or {})
-        lines = [what]
-        if where:
-            lines.append(f"  where: {where}")
-        if fix:
-            lines.append(f"  to do: {fix}")
-        super().__init__("\n".join(lines))
+        lines = [what, where and f"  where: {where}", fix and f"  to do: {fix}"]
+        super().__init__("\n".join(filter(None, lines)))
 
     def at(self, place: str) -> Self:
         """The same error, with a place in front of its own."""

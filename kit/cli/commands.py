@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +12,6 @@ import kit
 
 from ..system import device, paths, profiles, settings
 from .output import (
-    Command,
-    Lists,
     Output,
     Texts,
     Values,
@@ -27,19 +25,12 @@ from .output import (
 
 def check() -> Output:
     """Versions, device, dtype and why; what will not work and the remedy."""
-    rows = [*_packages(), *profiles.machine(), *_judges()]
-    lines = []
-    for name, state, remedy in rows:
-        lines.append(f"{name:18}  {state}")
-        if remedy:
-            lines.append(f"{'':18}  to do: {remedy}")
-    return Output(
-        text="\n".join(lines),
-        data=[
-            dict(zip(("name", "state", "remedy"), row, strict=True)) for row in rows
-        ],
-        next="kit demo",
-    )
+    rows = [
+        {"name": name, "state": state, "remedy": remedy}
+        for name, state, remedy in (*_packages(), *profiles.machine(), *_judges())
+    ]
+    shown = [{**r, "remedy": r["remedy"] and f"to do: {r['remedy']}"} for r in rows]
+    return Output(lines=[text_table(shown)], data=rows, next="kit demo")
 
 
 def demo(
@@ -73,7 +64,7 @@ def demo(
         )
         if kit.runs.load(folder).status != "done":
             return Output(
-                text=f"failed: {folder}", data={"failed": str(folder)}, code=1
+                lines=[f"failed: {folder}"], data={"failed": str(folder)}, code=1
             )
     return report(base)
 
@@ -89,7 +80,9 @@ def fetch(*names: str) -> Output:
         # a hundred megabytes take a while; an empty terminal looks like a hanging one
         _echo(f"{name} ...")
         places[name] = str(kit.data.fetch(name))
-    return Output(text=f"ready: {', '.join(places)}", data=places, next="kit demo")
+    return Output(
+        lines=[f"ready: {', '.join(places)}"], data=places, next="kit demo"
+    )
 
 
 def inspect(
@@ -135,8 +128,7 @@ def inspect(
     lines = [repr(tasks)]
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
-        numbers = kit.summarize(tasks).table()
-        lines += [text_table(numbers, header=False), str(findings)]
+        lines += [text_table(kit.summarize(tasks).table()), str(findings)]
     if lint:
         rows = (((f.severity, f.message), f) for f in findings.findings)
         lines += [_line_of(*equal) for equal in kit.records.group(rows).values()]
@@ -144,38 +136,31 @@ def inspect(
         kit.save(out, tasks)
     errors = findings.severities["error"]
     return Output(
-        text="\n\n".join(lines),
+        lines=lines,
         data={
             "tasks": len(tasks.tasks),
             "findings": findings.findings,
             "errors": errors,
         },
-        next=_after_inspect(tasks, file, out, map, format, asking),
+        next=_after_inspect(tasks, file, out, map, format),
         code=int(lint and errors > 0),
     )
 
 
 def _after_inspect(
-    tasks: Any,
-    file: str,
-    out: Path | None,
-    map: Texts,
-    format: str,
-    asking: dict[str, Any],
+    tasks: Any, file: str, out: Path | None, map: Texts, format: str
 ) -> str:
     """What to do with an inspected file."""
     if not out and (map or format != "auto"):
         # Only `kit inspect` knows the file's own names of its fields.
-        return inspect_command(
-            file, map=map, format="" if format == "auto" else format
-        )
+        return inspect_command(file, map=map, format=format.removeprefix("auto"))
     if not tasks.tasks:
         return f"name it behind the file of its tasks: kit judge TASKS {file}"
     if not any(t.criteria or t.truth for t in tasks):
         return "add criteria to its tasks, or name it as `rows` of a training: kit train CONFIG"
     if not tasks.responses:
         return f"write answers to a file: kit judge {out or file} ANSWERS"
-    return command_line("judge", out or file, judge="endpoint", estimate=True)
+    return command_line("judge", out or file, "--estimate", judge="endpoint")
 
 
 def judge(
@@ -223,7 +208,7 @@ def judge(
     if estimate:
         # An audit judges the plain answers as well; these verdicts are there already.
         measure = kit.tuning.estimate_audit if audit else kit.estimate
-        return Output(data=measure(tasks=both, **asking), next_without="--estimate")
+        return Output(data=measure(tasks=both, **asking))
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     try:
         verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
@@ -237,12 +222,12 @@ def judge(
     # Before the scores: a wrong --reward must not cost the verdicts.
     kit.save(out, kit.data.TaskSet(tasks=[], verdicts=verdicts))
     score = kit.grade(both, verdicts, reward=reward).estimate
-    causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
+    causes, lines = verdicts.causes(), [repr(verdicts), f"mean score {score}"]
     if len(causes):
-        text += f"\n{text_table(causes)}"
+        lines.append(text_table(causes))
     if audit:
         result = kit.audit(tasks=both, **asking, budget=budget)
-        text += f"\n{result.line}\n{text_table(result.table())}"
+        lines += [result.line, text_table(result.table())]
     # A run without a single known verdict is no result, however many answers it read.
     lost = sum(causes["verdicts"]) == len(verdicts)
     view = command_line(
@@ -253,7 +238,7 @@ def judge(
         reward="" if reward == "rubric" else reward,
     )
     return Output(
-        text=text,
+        lines=lines,
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
         next="read the causes above" if lost else view,
         code=5 if lost else 0,
@@ -311,15 +296,19 @@ def answer(
     }
     if estimate:
         return Output(
-            data=kit.evaluation.estimate_answers(tasks, source, **options),
-            next_without="--estimate",
+            data=kit.evaluation.estimate_answers(tasks, source, **options)
         )
-    budget = kit.Budget(calls=budget_calls, usd=budget_usd)
-    answers = kit.answer(tasks, source, **options, name=name, budget=budget)
+    answers = kit.answer(
+        tasks,
+        source,
+        **options,
+        name=name,
+        budget=kit.Budget(calls=budget_calls, usd=budget_usd),
+    )
     kit.save(out, kit.data.TaskSet(tasks=[], responses=answers.responses))
     number = len(answers.responses)
     return Output(
-        text=f"{number} answers to {len(answers)} prompts: {out}",
+        lines=[f"{number} answers to {len(answers)} prompts: {out}"],
         data={"answers": number, "prompts": len(answers), "out": str(out)},
         next=f"{command_line('judge', tasks, out)} --judge endpoint:MODEL --estimate",
     )
@@ -356,17 +345,13 @@ def compare(
         reward=reward,
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
-    kinds = comparison.by_kind()
-    text = [text_table(comparison.table())]
+    table, kinds = comparison.table(), comparison.by_kind()
+    lines = [comparison.sentence, text_table(table)]
     if len(kinds) > 1:
-        text.append(text_table(kinds))
+        lines.append(text_table(kinds))
     return Output(
-        text="\n\n".join([comparison.sentence, *text]),
-        data={
-            "sentence": comparison.sentence,
-            "models": comparison.table(),
-            "kinds": kinds,
-        },
+        lines=lines,
+        data={"sentence": comparison.sentence, "models": table, "kinds": kinds},
     )
 
 
@@ -396,13 +381,15 @@ def explain(
     by_ids = {"/".join(r.ids): r for r in both.responses}
     id = id or next(iter(by_ids), "TASK/ANSWER")
     settings.check_names([id], by_ids, where="option --id")
-    asking = _asking(judge, None, base_url, ledger=ledger)
     answer = by_ids[id]
     explanation = kit.explain(
-        both.by_id[answer.task_id], answer, **asking, reward=reward
+        both.by_id[answer.task_id],
+        answer,
+        **_asking(judge, None, base_url, ledger=ledger),
+        reward=reward,
     )
     return Output(
-        text=screen_text(explanation, folds=False),
+        lines=[screen_text(explanation, folds=False)],
         data={"grade": explanation.grade, "sections": explanation.sections},
     )
 
@@ -456,12 +443,16 @@ def tune(
     if search:
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
-    lines = [repr(bench), text_table(table)]
+    place = bench.export(out, keep)
+    lines = [
+        repr(bench),
+        text_table(table),
+        f"prompt of the trial {keep!r}: {place}",
+    ]
     if test:
         lines.append(f"sealed test: {bench.test(keep).sentence}")
-    lines.append(f"prompt of the trial {keep!r}: {bench.export(out, keep)}")
     return Output(
-        text="\n".join(lines),
+        lines=lines,
         data=table,
         next=command_line(
             "judge",
@@ -493,7 +484,7 @@ def agree(
         both, _labels(labels), kit.load(verdicts).verdicts
     )
     return Output(
-        text=agreement.describe(text_table),
+        lines=[agreement.describe(text_table)],
         data=agreement,
         next=command_line("rate", tasks, labels, verdicts, answers=answers),
     )
@@ -571,7 +562,7 @@ def label(
     )
     kit.people.save_labels(frame, out)
     return Output(
-        text=f"{len(frame)} rows to label: {out}",
+        lines=[f"{len(frame)} rows to label: {out}"],
         data=frame,
         next=f"fill in {out}, then "
         + command_line(
@@ -600,15 +591,14 @@ def view(
         reward: how verdicts become scores, as in `kit judge`
         out: file of the page
     """
-    if not Path(verdicts).is_file():
-        folder = kit.runs.find_folder(verdicts)
-        both, rows = kit.training.Result.read(folder).judged
-    else:
-        rows = kit.load(verdicts).verdicts
+    if Path(verdicts).is_file():
         # a file without tasks says so itself
         both = _joined(tasks or verdicts, answers)
         # Grades hold the verdicts, and the score of each answer.
-        rows = kit.grade(both, rows, reward=reward)
+        rows = kit.grade(both, kit.load(verdicts).verdicts, reward=reward)
+    else:
+        folder = kit.runs.find_folder(verdicts)
+        both, rows = kit.training.Result.read(folder).judged
     path = kit.view(
         rows,
         tasks=both,
@@ -616,7 +606,7 @@ def view(
         out=out,
     )
     return Output(
-        text=f"page: {path}", data={"page": str(path)}, next=f"open {path}"
+        lines=[f"page: {path}"], data={"page": str(path)}, next=f"open {path}"
     )
 
 
@@ -685,16 +675,14 @@ def train(
         names: list all settings with meaning and default, and the names of other systems that are read
     """
     if names or not config:
-        table = kit.training.reference()
-        others = kit.training.renames()["renames"]
-        lines = [
-            text_table(table, header=False),
-            "",
-            "names of other systems, and ours:",
-        ]
-        lines += [f"  {old}: {new}" for old, new in others.items()]
+        table, others = kit.training.reference(), kit.training.renames()["renames"]
+        pairs = [f"  {old}: {new}" for old, new in others.items()]
         return Output(
-            text="\n".join(lines),
+            lines=[
+                text_table(table),
+                "\nnames of other systems, and ours:",
+                *pairs,
+            ],
             data={"settings": table, "renames": others},
             # Without a config there is nothing to train, which is no success.
             code=0 if names else 2,
@@ -702,30 +690,22 @@ def train(
     # one name for the machine's sizes, in all commands
     changes = {"profile": profile, **(set or {})}
     if forecast:
-        return Output(
-            data=kit.training.forecast(config, **changes),
-            next=command_line(
-                "train", config, profile=profile, set=set, resume=resume
-            ),
-        )
+        return Output(data=kit.training.forecast(config, **changes))
     # torchrun and accelerate set WORLD_SIZE, also for one process
-    is_cluster = profiles.resolve(profile).name == "cluster"
-    if is_cluster and "WORLD_SIZE" not in os.environ:
-        launch = kit.training.CONFIGS / "launch.txt"
-        text = (
-            launch.read_text("utf-8")
-            .format(
-                command=command_line(
-                    "train", config, profile="cluster", set=set, resume=resume
-                ),
-                zero3=shlex.quote(str(kit.training.CONFIGS / "zero3.json")),
-            )
-            .rstrip()
-        )
-        return Output(text=text, data=text.splitlines())
+    if (
+        profiles.resolve(profile).name == "cluster"
+        and "WORLD_SIZE" not in os.environ
+    ):
+        flag = "--resume" if resume else ""
+        command = command_line("train", config, flag, profile="cluster", set=set)
+        folder = kit.training.CONFIGS
+        launch = (folder / "launch.txt").read_text("utf-8")
+        zero3 = shlex.quote(str(folder / "zero3.json"))
+        lines = launch.format(command=command, zero3=zero3).splitlines()
+        return Output(lines=lines, data=lines)
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
-        text=f"{result.gain.sentence}\nrun: {result.folder}",
+        lines=[result.gain.sentence, f"run: {result.folder}"],
         data={"folder": str(result.folder), "gain": result.gain},
         next=f"open {result.folder / 'training.html'}",
     )
@@ -776,20 +756,18 @@ def run(
         names: list the notebook's parameters with meaning and default
     """
     if names:
-        table = [
-            *kit.runs.parameters.read(kit.runs.find_notebook(notebook)).values()
-        ]
-        rows = [
-            {"name": p.name, "default": repr(p.default), "meaning": p.meaning}
-            for p in table
-        ]
-        return Output(text=text_table(rows), data=table)
+        book = kit.runs.find_notebook(notebook)
+        table = list(kit.runs.parameters.read(book).values())
+        return Output(
+            lines=[f"{p.name:20}  {p.default!r:12}  {p.meaning}" for p in table],
+            data=table,
+        )
     folder = kit.runs.run(
         notebook, set, profile=profile, out=out, again=again, echo=_echo
     )
     record = kit.runs.load(folder)
     return Output(
-        text=f"{record.status}: {folder}",
+        lines=[f"{record.status}: {folder}"],
         data={
             "folder": str(folder),
             "status": record.status,
@@ -804,7 +782,7 @@ def sweep(
     notebook: str,
     /,
     *,
-    grid: Lists = None,
+    grid: Texts = None,
     file: Path | None = None,
     profile: str | None = None,
     out: Path | None = None,
@@ -828,12 +806,13 @@ def sweep(
         raise kit.DataError(
             "the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2"
         )
+    lists = {k: settings.parse(f"[{v}]", "--grid") for k, v in (grid or {}).items()}
     # Each row of the file is run with each combination of the grid.
     cells = [
         {**row, **cell}
         # Where one side is absent it gives one empty cell, which changes nothing.
         for row in kit.runs.cells_of(file or {})
-        for cell in kit.runs.cells_of(grid or {})
+        for cell in kit.runs.cells_of(lists)
     ]
     table = kit.runs.sweep(
         notebook,
@@ -847,7 +826,7 @@ def sweep(
     folder = out or paths.runs() / f"sweep-{kit.runs.find_notebook(notebook).stem}"
     done = int((table["status"] == "done").sum())
     return Output(
-        text=f"{done} of {len(cells)} cells are done: {folder}",
+        lines=[f"{done} of {len(cells)} cells are done: {folder}"],
         data=table,
         next=f"kit report {folder}",
         code=int(done < len(cells)),
@@ -864,12 +843,14 @@ def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
     folder = kit.runs.find_folder(folder) if folder else None
     path = kit.runs.report(folder, out)
     return Output(
-        text=f"report: {path}", data=kit.runs.compare(folder), next=f"open {path}"
+        lines=[f"report: {path}"],
+        data=kit.runs.compare(folder),
+        next=f"open {path}",
     )
 
 
 # heading in the help -> commands, in the order of the steps
-STEPS: dict[str, tuple[Command, ...]] = {
+STEPS: dict[str, tuple[Callable[..., Output], ...]] = {
     "Start": (check, demo, fetch),
     "Inspect": (inspect,),
     "Get answers, and compare models": (answer, compare),
@@ -908,17 +889,11 @@ def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
     model = kit.judging.prices.catalog()["default"]
     warning = kit.judging.prices.shutdown_warning(model)
-    yield (
-        "judge model",
-        warning or model,
-        "name another one with --model" if warning else "",
-    )
-    key = "OPENAI_API_KEY"
-    yield (
-        key,
-        "set" if key in os.environ else "not set; endpoint judges need it",
-        "",
-    )
+    remedy = "name another one with --model" if warning else ""
+    yield "judge model", warning or model, remedy
+    is_set = "OPENAI_API_KEY" in os.environ
+    state = "set" if is_set else "not set; endpoint judges need it"
+    yield "OPENAI_API_KEY", state, ""
 
 
 def _line_of(finding: Any, *others: Any) -> str:
@@ -938,8 +913,7 @@ def _echo(line: str) -> None:
 
 def _labels(files: str) -> list[Any]:
     """People's labels of one file, or of several with commas between."""
-    names = [files] if Path(files).is_file() else files.split(",")
-    return [verdict for name in names for verdict in kit.load(name).verdicts]
+    return [v for name in files.split(",") for v in kit.load(name).verdicts]
 
 
 def _joined(tasks: str, answers: str | None) -> Any:
@@ -948,7 +922,7 @@ def _joined(tasks: str, answers: str | None) -> Any:
 
 
 def _asking(
-    judge: str | None,
+    judge: Any,
     model: str | None = None,
     base_url: str | None = None,
     prompt: Path | None = None,
@@ -956,14 +930,17 @@ def _asking(
     ledger: Path | None = None,
 ) -> dict[str, Any]:
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
-    more = {"base_url": base_url, "prompt": prompt and str(prompt)}
-    more = {key: value for key, value in more.items() if value} | (options or {})
-    source: Any = judge or ""
-    kind, _, subject = source.partition(":")
+    more = {
+        "base_url": base_url,
+        "prompt": prompt and str(prompt),
+        **(options or {}),
+    }
+    more = {name: value for name, value in more.items() if value is not None}
+    kind, _, subject = (judge or "").partition(":")
     if kind.startswith("{"):
-        source = settings.parse(source, "--judge")
-    elif more or model:
+        judge = settings.parse(judge, "--judge")
+    elif model or more:
         # "small" names no subject, and "" would be taken for one
-        source = {kind: model or subject or None, **more}
+        judge = {kind: model or subject or None, **more}
     # None is the default ledger, shared by all: what one paid for, the others find.
-    return {"judge": source or None, "ledger": ledger}
+    return {"judge": judge, "ledger": ledger}

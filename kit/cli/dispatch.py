@@ -26,6 +26,8 @@ QUIET: Any = {
     "result_action": "return_value",
 }
 Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
+# After a look ahead, the same command without it comes next.
+LOOK_AHEAD = {"--estimate", "--forecast"}
 
 
 def application() -> App:
@@ -65,65 +67,58 @@ def application() -> App:
         # Without a command the help was printed, which is no success.
         if output is None:
             return 2
-        text = str(output.text or output.data)
-        following = output.next
-        if output.next_without:
-            following = shlex.join(
-                ["kit", *filter(output.next_without.__ne__, words)]
-            )
+        lines, following = [*output.lines] or [str(output.data)], output.next
+        if LOOK_AHEAD.intersection(words):
+            rest = (word for word in words if word not in LOOK_AHEAD)
+            following = shlex.join(["kit", *rest])
         if following:
-            text += f"\nnext: {following}"
+            lines.append(f"next: {following}")
         if as_json:
             from ..records.tables import plain
 
-            text = json.dumps(plain(output.data), indent=1, ensure_ascii=False)
+            lines = [json.dumps(plain(output.data), indent=1, ensure_ascii=False)]
         # Of several processes that train together, the first one reports.
         if os.environ.get("RANK", "0") == "0":
             # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
-            print(text, flush=True)
+            print(*lines, sep="\n", flush=True)
         return int(output.code)
 
     return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one of the commands; returns its exit code. Errors come without a traceback."""
+    """Run one of the commands; returns its exit code. A bug of the kit is raised."""
     # SIGTERM ends a command as Ctrl-C does: children are stopped, what was done is saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if os.environ.get("RANK", "0") != "0":
         logging.disable(logging.WARNING)
+    # --help and --version print by themselves.
+    command = application().meta
+    if os.environ.get("KIT_DEBUG"):
+        return command(argv, **QUIET) or 0
+    error: KitError
     try:
-        # --help and --version print by themselves.
-        return application().meta(argv, **QUIET) or 0
+        return command(argv, **QUIET) or 0
     # Ledgers and run folders are written as the work goes on, so nothing is lost.
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)
         # 128 and the number of SIGINT, as shells report it.
         return 130
-    except Exception as e:
-        if os.environ.get("KIT_DEBUG"):
-            raise
-        return _fail(e)
-
-
-def _fail(error: Exception) -> int:
-    """Print what is wrong and what to do; returns the exit code. A bug of the kit is raised."""
-    if isinstance(error, BrokenPipeError):  # `kit ... | head`
+    except BrokenPipeError:  # `kit ... | head`
         # The interpreter flushes stdout at its end, and would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    if isinstance(error, CycloptsError):
-        error = DataError(str(error))
-    elif isinstance(error, ModuleNotFoundError):
+    except KitError as e:
+        error = e
+    except CycloptsError as e:
+        error = DataError(str(e))
+    except ModuleNotFoundError as e:
         error = MissingError(
-            f"the package {error.name!r} is not installed",
+            f"the package {e.name!r} is not installed",
             fix="pip install -c constraints.txt -e '.[train,server,tune]'",
         )
-    elif isinstance(error, OSError):
-        kind = MissingError if isinstance(error, FileNotFoundError) else DataError
-        error = kind(error.strerror or str(error), where=str(error.filename or ""))
-    # A bug is not a user's mistake: its traceback is needed.
-    if not isinstance(error, KitError):
-        raise error
+    except OSError as e:
+        kind = MissingError if isinstance(e, FileNotFoundError) else DataError
+        error = kind(e.strerror or str(e), where=str(e.filename or ""))
     print(f"error: {with_commands(str(error))}", file=sys.stderr)
     return error.exit_code

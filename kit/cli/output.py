@@ -5,10 +5,10 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import cyclopts
 from cyclopts import Parameter
@@ -26,36 +26,28 @@ LOAD = re.compile(r"load\('[^'\n]*'(?:, \w+=(?:\{.*?\}|'.*?'))+\)")
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a command gives: text for people (default: the data), data for --json, what to open or run
+    """What a command gives: lines for people (default: the data), data for --json, what to open or run
     next, and the exit code.
-
-    next_without : an option; next comes the same command without it.
     """
 
-    text: str = ""
+    lines: Sequence[str] = ()
     data: Any = None
     next: str = ""
-    next_without: str = ""
     code: int = 0
 
 
-Command = Callable[..., Output]
-
-
 def _pairs(hint: Any, tokens: Sequence[cyclopts.Token]) -> dict[str, Any]:
-    """Words such as NAME=VALUE as a mapping. The hint says what a value is: str, Any (YAML), a list with commas."""
+    """Words such as NAME=VALUE as a mapping. The hint says what a value is: a text, or Any (YAML)."""
     kind = get_args(hint)[1]
     out: dict[str, Any] = {}
     for token in tokens:
+        where = f"option {token.keyword}"
         # A text may name several: --map desc=text,qid=task_id
         split = re.split(r",(?=[^\s,=]+=)", token.value)
         for part in split if kind is str else [token.value]:
             name, sign, value = part.partition("=")
-            where = f"option {token.keyword}"
             if not (name and sign):
                 raise DataError(f"{part!r} is not NAME=VALUE", where=where)
-            if get_origin(kind) is list:
-                value = f"[{value}]"
             out[name] = value if kind is str else parse(value, where)
     return out
 
@@ -70,31 +62,28 @@ PAIRS = Parameter(
 )
 Texts = Annotated[dict[str, str] | None, PAIRS]
 Values = Annotated[dict[str, Any] | None, PAIRS]
-Lists = Annotated[dict[str, list[Any]] | None, PAIRS]
 
 
 def command_line(command: str, *words: object, **options: object) -> str:
-    """A command as it is typed; options that are None, False or empty are left out.
+    """A command as it is typed; words and options that are None or empty are left out.
 
-    >>> command_line("judge", "my tasks.jsonl", None, base_url="http://a", set={"how": "one"}, retry=True)
-    "kit judge 'my tasks.jsonl' --base-url http://a --set how=one --retry"
+    >>> command_line("judge", "my tasks.jsonl", None, "--retry", base_url="http://a", set={"how": "one"})
+    "kit judge 'my tasks.jsonl' --retry --base-url http://a --set how=one"
     """
     line = ["kit", command, *(str(word) for word in words if word)]
     for name, value in options.items():
-        flag = f"--{name.strip('_').replace('_', '-')}"
+        flag = f"--{name.replace('_', '-')}"
         if isinstance(value, Mapping):
             for key, part in value.items():
                 text = part if isinstance(part, str) else json.dumps(part)
                 line += [flag, f"{key}={text}"]
-        elif value is True:
-            line.append(flag)
-        elif value not in (None, False, ""):
+        elif value:
             line += [flag, str(value)]
     return shlex.join(line)
 
 
 def text_table(
-    rows: "pd.DataFrame | Sequence[Mapping[str, str]]", *, header: bool = True
+    rows: "pd.DataFrame | Sequence[Mapping[str, str]]",
 ) -> str:
     """A table as aligned text, columns of numbers on the right. A terminal folds long cells.
 
@@ -108,7 +97,7 @@ def text_table(
     from rich.table import Table
 
     frame = pd.DataFrame(rows)
-    table = Table(box=None, pad_edge=False, show_header=header, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for name, column in frame.items():
         is_number = pd.to_numeric(column, errors="coerce").notna().all()
         table.add_column(str(name), justify="right" if is_number else "left")
