@@ -160,7 +160,7 @@ def _after_inspect(
         return "add criteria to its tasks, or name it as `rows` of a training: kit train CONFIG"
     if not tasks.responses:
         return f"write answers to a file: kit judge {out or file} ANSWERS"
-    return command_line("judge", out or file, "--estimate", judge="endpoint")
+    return f"{command_line('judge', out or file, judge='endpoint')} --estimate"
 
 
 def judge(

@@ -80,25 +80,17 @@ def overview(runs: Runs = None) -> pd.DataFrame:
 def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     """One row per metric and finished run: value, low, high, n, and what sets the run apart.
 
-    contains : only metrics whose name contains this text.
+    contains : only metrics whose name contains this text. The column `estimate` holds the Estimate, None for a
+    number without an interval.
     """
-    return metric_rows(pairs(runs), contains).drop(columns="estimate")
-
-
-def metric_rows(
-    runs: Sequence[tuple[Path, Run]], contains: str = ""
-) -> pd.DataFrame:
-    """The rows of `compare`, and the Estimate of each (None: a number without an interval)."""
+    runs = pairs(runs)
     setting, seedless = differences(runs), differences(runs, but=("seed",))
     rows = [
         (
             *(run.notebook, name, setting[at], seedless[at], run.seed, m.value),
-            *(
-                getattr(m.estimate, "low", math.nan),
-                getattr(m.estimate, "high", math.nan),
-            ),
-            getattr(m.estimate, "n", math.nan),
-            *(at.name, m.estimate),
+            getattr(m.estimate, "low", math.nan),
+            getattr(m.estimate, "high", math.nan),
+            *(getattr(m.estimate, "n", math.nan), at.name, m.estimate),
         )
         for at, run in runs
         # What an unfinished run kept may come from half of its work.
@@ -106,12 +98,11 @@ def metric_rows(
         for name, m in metrics_of(run).items()
         if contains in name and isinstance(m.value, int | float)
     ]
-    numbers = dict.fromkeys(("value", "low", "high", "n"), float)
-    frame = pd.DataFrame(rows, columns=METRIC_COLUMNS).astype(numbers)
+    frame = pd.DataFrame(rows, columns=METRIC_COLUMNS)
     # Stable, so that of equal settings the newest run stays last.
-    return frame.sort_values(
-        ["notebook", "metric"], kind="stable", ignore_index=True
-    )
+    return frame.astype(
+        dict.fromkeys(("value", "low", "high", "n"), float)
+    ).sort_values(["notebook", "metric"], kind="stable", ignore_index=True)
 
 
 def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
@@ -120,22 +111,21 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     The column `estimate` holds the Estimate. One seed says nothing about others and has no row.
     """
     rows = []
-    metrics = metric_rows(pairs(runs), contains)
+    metrics = compare(runs, contains=contains)
     for names, group in metrics.groupby(["notebook", "metric", "seedless"]):
         # The same seed twice, under other code say, is no new draw: the later one counts.
         group = group.drop_duplicates("seed", keep="last")
-        if len(group) < 2:
-            continue
-        # Rewards and shares have a range, which rounding may leave by a hair.
-        last = group["estimate"].iloc[-1]
-        bounds = last.bounds if last else (-math.inf, math.inf)
-        mean = mean_over_seeds(
-            group["value"].clip(*bounds).tolist(),
-            seeds=group["seed"].tolist(),
-            bounds=bounds,
-        )
-        ends = mean.low, mean.high, len(group), *group["value"].agg(["min", "max"])
-        rows.append((*names, mean.value, *ends, mean))
+        if len(group) > 1:
+            # Rewards and shares have a range, which rounding may leave by a hair.
+            last, values = group["estimate"].iloc[-1], group["value"]
+            bounds = last.bounds if last else (-math.inf, math.inf)
+            mean = mean_over_seeds(
+                values.clip(*bounds).tolist(),
+                seeds=group["seed"].tolist(),
+                bounds=bounds,
+            )
+            ends = mean.value, mean.low, mean.high, len(group)
+            rows.append((*names, *ends, values.min(), values.max(), mean))
     return pd.DataFrame(rows, columns=SEED_COLUMNS)
 
 
@@ -147,16 +137,16 @@ def settings_grids(
     seeds : rows of `over_seeds`; their means take the place of single runs.
     """
     # Of several runs with one setting the newest one stands last, and the mean over seeds after it.
-    single = metric_rows(runs).drop(columns="setting")
+    single = compare(runs).drop(columns="setting")
     cells = pd.concat([single.rename(columns={"seedless": "setting"}), seeds])
     cells["text"] = cells["estimate"].fillna(cells["value"]).map(str)
     grids = {}
     for book, group in cells.groupby("notebook"):
         grid = group.pivot_table("text", "setting", "metric", aggfunc="last")
-        of_seeds = seeds.loc[seeds["notebook"] == book, "metric"]
-        grid = grid.loc[:, (grid.nunique() > 1) | grid.columns.isin(of_seeds)]
+        is_mean = grid.columns.isin(seeds.loc[seeds["notebook"] == book, "metric"])
+        grid = grid.loc[:, (grid.nunique() > 1) | is_mean]
         if grid.size:
             # one line of headers; the names of the rows are a column
-            named = grid.rename(index={"": "the same in all runs"}).reset_index()
-            grids[str(book)] = named.rename_axis(columns=None)
+            grid = grid.rename(index={"": "the same in all runs"}).reset_index()
+            grids[str(book)] = grid.rename_axis(columns=None)
     return grids

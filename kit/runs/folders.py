@@ -12,8 +12,9 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import metadata
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -22,7 +23,7 @@ import psutil
 
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
-from ..records import Run, fingerprint, from_json
+from ..records import Run, fingerprint
 from ..records.tables import plain
 from ..stats import Estimate, format_number
 from ..system import paths, profiles
@@ -62,7 +63,7 @@ def find_notebook(name: str | Path) -> Path:
     raise MissingError(
         f"there is no notebook {str(name)!r}",
         where=str(paths.notebooks()),
-        fix="one of: " + ", ".join(b.stem for b in books),
+        fix="one of: " + ", ".join(map(attrgetter("stem"), books)),
     )
 
 
@@ -151,12 +152,11 @@ def load(folder: str | Path) -> Run:
 
         return Result.read(folder).record
     try:
-        row = msgspec.json.decode(path.read_bytes())
+        run = msgspec.json.decode(path.read_bytes(), type=Run)
     except msgspec.DecodeError as e:
         raise DataError(
             f"this is not a record of a run: {e}", where=str(path)
         ) from None
-    run = from_json(row, Run, where=str(path))
     # Only the machine of a run can tell whether its process still runs.
     if (
         run.status == "running"
@@ -178,7 +178,7 @@ def find_folder(name: str | Path) -> Path:
     ):
         if place.is_dir():
             return place.resolve()
-    names = [place.name for place in (*base.glob("*/"), *base.glob("*/*/"))]
+    names = map(attrgetter("name"), [*base.glob("*/"), *base.glob("*/*/")])
     raise MissingError(
         "there is no such folder",
         where=str(name),
@@ -247,18 +247,14 @@ class Metric:
         estimate = None
         if "low" in row:
             # JSON has no NaN: an unknown number, like a field that an older kit lacks, is the default.
-            parts = {
-                f.name: row[f.name]
-                for f in fields(Estimate)
-                if row.get(f.name) is not None
-            }
+            parts = {name: x for name, x in row.items() if x is not None}
             # It has no infinity either: None is a side without a bound.
-            low, high = parts.get("bounds", (None, None))
+            low, high = row.get("bounds") or (None, None)
             parts["bounds"] = (
                 -math.inf if low is None else low,
                 math.inf if high is None else high,
             )
-            estimate = Estimate(**{"value": math.nan, **parts})
+            estimate = msgspec.convert({"value": math.nan, **parts}, Estimate)
         return cls(
             value=row.get("value"),
             estimate=estimate,

@@ -135,10 +135,10 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
             ) from None
         if not (out[name] and isinstance(out[name], str)):
             continue
-        if name in ("rubrics", "answers") or name.endswith(("_file", "_dir")):
-            # A colon: an address such as hf://, which is not a path.
-            if ":" not in out[name]:
-                out[name] = str(_existing(name, out[name]))
+        is_path = name in ("rubrics", "answers") or name.endswith(("_file", "_dir"))
+        # A colon: an address such as hf://, which is not a path.
+        if is_path and ":" not in out[name]:
+            out[name] = str(_existing(name, out[name]))
         elif name.endswith("judge") and not declared[name].choices:
             judge_of(out[name], where=f"parameter {name}")
     return out

@@ -16,7 +16,7 @@ import pandas as pd
 
 from .. import plots
 from ..errors import DataError
-from ..records import Run
+from ..records import Run, group
 from ..stats import format_number
 from ..system import paths
 from .compare import over_seeds, overview, pairs, settings_grids
@@ -35,24 +35,25 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     folder : default: the kit's runs. out : default: report.html in that folder.
     """
     base = Path(folder or paths.runs()).expanduser().resolve()
+    path = Path(out or base / "report.html").expanduser().resolve()
     runs = pairs(base)
     if not runs:
         raise DataError(
             "there is no run to report", where=str(base), fix="kit run NOTEBOOK"
         )
-    path = Path(out).expanduser().resolve() if out else base / "report.html"
     seeds, doubts = over_seeds(runs), list(caveats(runs))
     # What did not vary says nothing about other seeds.
     seeds = seeds[seeds["worst"] < seeds["best"]]
     sections, cards = [], []
     for at, run in newest(runs).values():
         answers = _answers(run, seeds[seeds["notebook"] == run.notebook])
-        title = run.notebook
-        if answers and answers[0].title.endswith("?"):
-            title = answers[0].title
         write_notebook_page(at / f"{run.notebook}.ipynb")
-        links = plots.Html(f"<p>{_links(at, run, path.parent)}</p>")
-        section = plots.Section(title, [*answers, links, *_results(at, run)])
+        # The first question that the notebook answers says more than its name.
+        questions = filter(is_question, map(attrgetter("title"), answers))
+        section = plots.Section(
+            next(questions, run.notebook),
+            [*answers, _links(at, run, path.parent), *_results(at, run)],
+        )
         sections.append(section)
         cards += [replace(card, link=section.anchor) for card in answers]
     sections += [
@@ -66,10 +67,13 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     cards.append(plots.Card(DISTRUST, None, words, link=sections[-1].anchor))
     # Answers first: whoever opens the page wants them, and may stop there.
     return plots.page(
-        "Rubric rewards: report",
-        [_what_ran(runs), *cards, *sections],
-        path=path,
+        "Rubric rewards: report", [_what_ran(runs), *cards, *sections], path=path
     )
+
+
+def is_question(text: str) -> bool:
+    """True for a caption that the first screen answers."""
+    return text.endswith("?")
 
 
 def write_notebook_page(book: Path) -> None:
@@ -117,21 +121,23 @@ def _what_ran(runs: Pairs) -> str:
         for _, run in runs
         for k, v in run.params.items()
     }
-    profiles = {run.profile for _, run in runs}
-    judges = {value for name, value in named if name.endswith("judge")}
-    files = {
-        # a notebook without a file of the user's reads the kit's own
-        Path(value).name or "shipped with the kit"
-        for name, value in named
-        if name.endswith("_file") or name in ("rubrics", "answers")
+    words = {
+        "Profile": {run.profile for _, run in runs},
+        "Judges": {value for name, value in named if name.endswith("judge")},
+        "Data": {
+            # a notebook without a file of the user's reads the kit's own
+            Path(value).name or "shipped with the kit"
+            for name, value in named
+            if re.fullmatch("rubrics|answers|.*_file", name)
+        },
     }
-    words = [
-        ", ".join(sorted(filter(None, values))[:6]) or "not named"
-        for values in (profiles, judges, files)
+    lines = [
+        f"{title}: {', '.join(sorted(filter(None, texts))[:6]) or 'not named'}."
+        for title, texts in words.items()
     ]
     return (
         f"{done} of {len(runs)} runs are done, from {times[0]} to {times[-1]} UTC.\n"
-        f"Profile: {words[0]}. Judges: {words[1]}. Data: {words[2]}."
+        f"{' '.join(lines)}"
     )
 
 
@@ -141,41 +147,38 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
     Metrics and sentences with the same question answer it together. seeds : metrics of this notebook
     over seeds; they say more than the newest run alone.
     """
-    metrics, spans = metrics_of(run), dict[str, str]()
+    metrics = metrics_of(run)
+    titles = {
+        k: m.caption if is_question(m.caption) else k for k, m in metrics.items()
+    }
+    pairs = [(name, m.caption) for name, m in metrics.items()]
+    pairs += [(r.caption, r.text) for r in kept_by(run) if r.kind == "sentence"]
     # those of one setting; the newest run may lack a metric
-    there = seeds[seeds["metric"].isin(list(metrics))]
+    there = seeds[seeds["metric"].isin(titles)]
     for row in there.drop_duplicates("metric", keep=False).to_dict("records"):
+        name = row["metric"]
         span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-        spans[row["metric"]] = f"Mean over {row['seeds']} seeds, which gave {span}."
-        metrics[row["metric"]] = replace(
-            metrics[row["metric"]], estimate=row["estimate"]
-        )
-    sentences = [r for r in kept_by(run) if r.kind == "sentence"]
-    cards = []
-    for question in dict.fromkeys(
-        map(attrgetter("caption"), [*metrics.values(), *sentences])
-    ):
-        group = {k: m for k, m in metrics.items() if m.caption == question}
-        words = [s.text for s in sentences if s.caption == question]
-        words += [spans[name] for name in group if name in spans]
-        if question.endswith("?"):
-            # "kappa: one" and "kappa: two" are rows of one figure
-            estimates_by_name = {
-                k: m.estimate for k, m in group.items() if m.estimate
-            }
-            lines = {k.rpartition(": ")[2]: e for k, e in estimates_by_name.items()}
-            # where two would have one name, all keep their whole names: no result hides another
-            if len(lines) < len(estimates_by_name):
-                lines = estimates_by_name
-            value = lines or ", ".join(map(str, group.values())) or None
-            cards.append(plots.Card(question, value, "\n".join(words)))
+        words = f"Mean over {row['seeds']} seeds, which gave {span}."
+        pairs.append((titles[name], words))
+        metrics[name] = replace(metrics[name], estimate=row["estimate"])
+    sentences = group(pairs)
     # Where the author asked no question, what has a caption stands for the run, else the first estimate.
-    estimates = [k for k, m in metrics.items() if m.estimate]
-    headlines = [k for k, m in metrics.items() if m.caption] or estimates[:1]
-    for name in [] if cards else headlines:
-        sentence = f"{metrics[name].caption}\n{spans.get(name, '')}"
-        headline = metrics[name].estimate or str(metrics[name])
-        cards.append(plots.Card(name, headline, sentence))
+    headlines = list(
+        filter(is_question, dict.fromkeys([*titles.values(), *sentences]))
+    )
+    if not headlines:
+        estimates = [name for name, m in metrics.items() if m.estimate]
+        headlines = [name for name, m in metrics.items() if m.caption] or estimates[
+            :1
+        ]
+    cards = []
+    for title in headlines:
+        results = {name: metrics[name] for name in titles if titles[name] == title}
+        # Whole names, so that no result hides another one.
+        rows = {name: m.estimate for name, m in results.items() if m.estimate}
+        value = rows or ", ".join(map(str, results.values())) or None
+        text = "\n".join(sentences.get(title, ()))
+        cards.append(plots.Card(title, value, text))
     return cards
 
 
@@ -183,7 +186,7 @@ def _results(folder: Path, run: Run) -> Iterator[Any]:
     """What a run kept besides its answers; tables and figures are folded."""
     results, metrics = kept_by(run), metrics_of(run)
     for result in results:
-        if result.kind == "sentence" and not result.caption.endswith("?"):
+        if result.kind == "sentence" and not is_question(result.caption):
             yield result.text
     # On one scale, so that a reader sees which one is large, and which one excludes 0.
     for title, is_difference in (
@@ -195,7 +198,7 @@ def _results(folder: Path, run: Run) -> Iterator[Any]:
             for name, m in metrics.items()
             if m.estimate
             and m.is_difference == is_difference
-            and not m.caption.endswith("?")
+            and not is_question(m.caption)
         }
         if rows:
             card = plots.Card(title, rows)
@@ -233,20 +236,21 @@ def _run_table(runs: Pairs, base: Path) -> plots.Html:
     columns = ["run", "notebook", "setting", "status", "seconds", "GiB"]
     # Escaped here, because the links need a table that is not escaped.
     frame = overview(runs)[columns].fillna("").map(lambda v: html.escape(str(v)))
-    frame["open"] = [_links(folder, run, base) for folder, run in runs]
+    frame["open"] = [_links(folder, run, base).text for folder, run in runs]
     return plots.Html(frame.to_html(escape=False, index=False, border=0))
 
 
-def _links(folder: Path, run: Run, base: Path) -> str:
+def _links(folder: Path, run: Run, base: Path) -> plots.Html:
     # A notebook's training has its page one folder below.
     pages = [*sorted(folder.glob("*.html")), *sorted(folder.glob("*/*.html"))]
     files = [folder / f"{run.notebook}.ipynb", *pages]
-    return " ".join(
+    links = (
         # Relative: the folder can be sent as a whole.
         f'<a href="{html.escape(os.path.relpath(file, base))}">{html.escape(file.name)}</a>'
         for file in files
         if file.is_file() and file.name != "report.html"
     )
+    return plots.Html(f"<p>{' '.join(links)}</p>")
 
 
 def caveats(runs: Pairs) -> Iterator[str]:

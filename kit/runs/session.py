@@ -35,10 +35,10 @@ class Session:
         self,
         folder: Path,
         record: Run,
-        profile: profiles.Profile,
         lock: FileLock,
     ):
-        self.folder, self.profile, self.params = folder, profile, record.params
+        self.folder, self.params = folder, record.params
+        self.profile = profiles.Profile(record.profile, record.meta["why"])
         self._record, self._lock = record, lock
         self._begin = time.monotonic()
         self._results: dict[str, Kept] = {}
@@ -59,24 +59,27 @@ class Session:
         caption : one sentence. A question makes the result an answer on the report's first screen, together
             with all results that have the same question: "Did it help?".
         """
-        if isinstance(thing, Mapping):
-            for key, one in thing.items():
-                self.keep(f"{name}: {key}", one, caption)
-        elif isinstance(thing, str):
-            self._results[name] = Kept(kind="sentence", text=thing, caption=caption)
-        elif thing is None or isinstance(thing, numbers.Real):
-            # JSON has no infinity and no NaN: both become None, unknown.
-            self._record.metrics[name] = {
-                "value": thing,
-                "sentence": "",
-                "caption": caption,
-            }
-        elif not self._keep_result(name, thing, caption):
-            raise DataError(
-                f"a {type(thing).__name__} cannot be kept",
-                where=f"run.keep({name!r}, ...)",
-                fix="keep a number, an estimate, a figure, a table or a sentence",
-            )
+        match thing:
+            case Mapping():
+                for key, one in thing.items():
+                    self.keep(f"{name}: {key}", one, caption)
+            case str():
+                self._results[name] = Kept(
+                    kind="sentence", text=thing, caption=caption
+                )
+            case None | numbers.Real():
+                # JSON has no infinity and no NaN: both become None, unknown.
+                self._record.metrics[name] = {
+                    "value": thing,
+                    "sentence": "",
+                    "caption": caption,
+                }
+            case _ if not self._keep_result(name, thing, caption):
+                raise DataError(
+                    f"a {type(thing).__name__} cannot be kept",
+                    where=f"run.keep({name!r}, ...)",
+                    fix="keep a number, an estimate, a figure, a table or a sentence",
+                )
         # After each result, because a kernel may die before the last cell.
         self._save("running")
         return thing
@@ -162,7 +165,6 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
         folder = Path(place)
         # `kit run` has the lock; this one is never taken.
         lock, record = FileLock(lock_of(folder)), folders.load(folder)
-        profile = profiles.resolve(record.profile)
     else:
         # In Jupyter or plain papermill.
         try:
@@ -192,7 +194,7 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
                         fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
                     )
         for number in itertools.count(1):
-            beside = "" if number == 1 else f"-{number}"
+            beside = f"-{number}" if number > 1 else ""
             folder = paths.runs() / f"{plan.name}{beside}"
             # A singleton, because the cell may be run again.
             lock = FileLock(lock_of(folder), is_singleton=True)
@@ -200,9 +202,8 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
             with suppress(Timeout):
                 lock.acquire(timeout=0)
                 break
-        profile = plan.profile
-        record = new_record(folder, notebook, profile.name, plan.values)
-    session = Session(folder, record, profile, lock)
+        record = new_record(folder, notebook, plan)
+    session = Session(folder, record, lock)
     print(session)
     return session
 
@@ -225,21 +226,23 @@ def lock_of(folder: Path) -> Path:
     return path
 
 
-def new_record(
-    folder: Path, notebook: str, profile: str, values: Mapping[str, Any]
-) -> Run:
+def new_record(folder: Path, notebook: str, plan: folders.Plan) -> Run:
     """The record of a run that begins now."""
     return Run(
         id=folder.name,
         notebook=notebook,
-        profile=profile,
-        seed=int(values.get("seed") or 0),
-        params=dict(values),
+        profile=plan.profile.name,
+        seed=int(plan.values.get("seed") or 0),
+        params=dict(plan.values),
         versions=folders.versions(),
         status="running",
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         commit=folders.commit(),
-        meta={"pid": os.getpid(), "host": socket.gethostname()},
+        meta={
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "why": plan.profile.why,
+        },
     )
 
 

@@ -72,9 +72,8 @@ class AuditReport:
         rows = []
         for name, rate in self.rates.items():
             change = AUDIT_CHANGES[name]
-            text = rate.note or "nothing to gain or to compare"
-            if rate.n:
-                text = str(rate)
+            unknown = rate.note or "nothing to gain or to compare"
+            text = str(rate) if rate.n else unknown
             rows.append((change.kind, name, text, change.what))
         return pd.DataFrame(rows, columns=["kind", "name", "rate", "what"])
 
@@ -82,8 +81,10 @@ class AuditReport:
         """All rates with their intervals; the title says what the judge may be used for."""
         rows = {name: e for name, e in self.rates.items() if e.n}
         use, _, detail = self.line.partition(". ")
-        titles = {"title": f"{self.judge}. {use}.", "subtitle": detail, "x": "rate"}
-        return forest(rows, **{**titles, **options})
+        title = f"{self.judge}. {use}."
+        return forest(
+            rows, **{"title": title, "subtitle": detail, "x": "rate", **options}
+        )
 
     def _is_fault(self, change: AuditChange) -> bool:
         """True where the rate of a change is surely above its bound."""
@@ -162,11 +163,10 @@ class ChangedAnswers:
         # The attributes of a group judge are not part of `Judge`.
         self.judge: Any = judge_of(judge)
         self.tasks = list(tasks)
-        self.criteria = {}
-        for task in self.tasks:
-            self.criteria[task.id] = [
-                c for c in leaves(task.criteria) if not c.by_code
-            ]
+        self.criteria = {
+            task.id: [c for c in leaves(task.criteria) if not c.by_code]
+            for task in self.tasks
+        }
         if responses is None:
             responses = getattr(tasks, "responses", ())
         self.answers = [r for r in responses if self.criteria[r.task_id]]

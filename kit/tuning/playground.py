@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..data import TaskSet, save
-from ..errors import KitError
+from ..errors import KitError, MissingError
 from ..judging import Ledger, Usage, estimate, format_cost, judge, open_ledger
 from ..plots import Html, side_by_side, template
 from ..records import Response, group
@@ -73,6 +73,18 @@ class Playground:
         options: dict[str, Any] = {"responses": answers, "ledger": self.ledger}
         return estimate(**before, **options) + estimate(**now, **options)
 
+    def cost(self, answers: Sequence[Response]) -> str:
+        """What judging these answers costs, as the button says it; a recorded judge may have no verdict."""
+        usage = self.estimate(answers)
+        if usage.calls:
+            return f"at most {usage.calls} calls, {format_cost(usage.cost, 4)}"
+        # Nothing is asked, so only the judging itself can tell whether all is there.
+        try:
+            self.compare(answers)
+        except MissingError:
+            return "this judge has no verdict for a changed text"
+        return "free, all stored"
+
     def compare(self, answers: Sequence[Response]) -> Html:
         """Judge these answers before and after the edits: what flipped, scores, and labels beside them."""
         rows = [v for v in self.tasks.verdicts if v.judge.startswith("human")]
@@ -114,14 +126,10 @@ class Playground:
 
         show: Any = display.display
         answer = self.tasks.responses[0]
-        if progress.headless():
-            show(
-                side_by_side(
-                    self.edited[answer.task_id], [answer], self.tasks.verdicts
-                )
-            )
-        else:
-            show(self.controls())
+        still = side_by_side(
+            self.edited[answer.task_id], [answer], self.tasks.verdicts
+        )
+        show(still if progress.headless() else self.controls())
 
     def controls(self) -> object:
         """The fields and buttons, as a widget (ipywidgets 7.7 or 8)."""
@@ -155,10 +163,7 @@ class Playground:
                 weight, text = row.children
                 self.edit(menu.value, c.id, text=text.value, weight=weight.value)
             answers = self.choose_answers(menu.value, number.value)
-            usage = self.estimate(answers)
-            run.description = "Judge: free, all stored"
-            if usage.calls:
-                run.description = f"Judge: at most {usage.calls} calls, {format_cost(usage.cost, 4)}"
+            run.description = f"Judge: {self.cost(answers)}"
             return answers
 
         def judge_now(_: object) -> None:

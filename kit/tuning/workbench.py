@@ -205,12 +205,11 @@ class Workbench:
             .nunique()
             .reindex(PART_NAMES, fill_value=0)
         )
-        few = prompts.index[prompts < MIN_PROMPTS]
-        self.small = ""
-        if len(few):
-            self.small = (
-                f"fewer than {MIN_PROMPTS} prompts fall into {', '.join(few)}"
-            )
+        few = ", ".join(prompts.index[prompts < MIN_PROMPTS])
+        self.small = (
+            f"fewer than {MIN_PROMPTS} prompts fall into {few}" if few else ""
+        )
+        if few:
             # Too few to choose on one part and to test on another: a comparison is all they carry.
             self.rows = self.rows.assign(part="dev")
         self.part = self.rows["part"]
@@ -230,8 +229,14 @@ class Workbench:
         prompt = self.prompt if prompt is None else prompt
         old = self.trials.get(name)
         if old is None:
-            verdicts = self.ask(self.rows[self.part != "test"], prompt, **settings)
-            self.trials[name] = PromptTrial(name, prompt, settings, verdicts)
+            self.trials[name] = PromptTrial(
+                name,
+                prompt,
+                settings,
+                verdicts=self.ask(
+                    self.rows[self.part != "test"], prompt, **settings
+                ),
+            )
         elif (old.prompt, old.settings) != (prompt, settings):
             raise DataError(
                 "there is another trial of this name",
@@ -351,15 +356,14 @@ class Workbench:
         names = {t.prompt: name for name, t in self.trials.items()}
         for text in texts:
             if text not in names:
-                n = sum(name.startswith("searched ") for name in self.trials) + 1
-                names[text] = self.try_(f"searched {n}", text).name
+                n = sum(name.startswith("searched ") for name in self.trials)
+                names[text] = self.try_(f"searched {n + 1}", text).name
         return [names[text] for text in texts]
 
     # -- what came of them
     def verdicts(self, name: str, part: str = "dev") -> pd.DataFrame:
         """The rows of a part with a trial's verdicts."""
-        rows = self.trial(name).verdicts
-        return rows[rows["part"] == part]
+        return self.trial(name).verdicts.query("part == @part")
 
     def agreement(self, name: str, part: str = "dev") -> Estimate:
         """Kappa of a trial with people, with its interval over prompts."""
@@ -372,23 +376,32 @@ class Workbench:
         once. judged : share of dev with a known verdict. $ and tokens : what judging took, also
         where the verdicts came from the ledger.
         """
-        base = self.verdicts(BASELINE_NAME)
-        # Of many looks one succeeds by luck, so the intervals hold for all of them.
-        gains = simultaneous_intervals(
-            # The first is the baseline.
-            {n: _kappa_gain(self.verdicts(n), base) for n in list(self.trials)[1:]}
-        )
-        rows = []
+        gains, rows = self.gains(), []
         for name in self.ranked():
             verdicts = self.trials[name].verdicts
-            row = {"trial": name, "kappa on dev": str(self.agreement(name))}
-            if not self.small:
-                row["kappa on train"] = str(self.agreement(name, "train"))
-            row["more than the baseline"] = str(gains.get(name, ""))
-            row["judged"] = f"{self.verdicts(name)['met'].notna().mean():.0%}"
-            row["$ per 1000"] = f"{1000 * verdicts['cost'].mean():.3f}"
-            rows.append({**row, "tokens": round(verdicts["tokens"].mean())})
-        return pd.DataFrame(rows)
+            rows.append(
+                {
+                    "trial": name,
+                    "kappa on dev": str(self.agreement(name)),
+                    "kappa on train": str(self.agreement(name, "train")),
+                    "more than the baseline": str(gains.get(name, "")),
+                    "judged": f"{self.verdicts(name)['met'].notna().mean():.0%}",
+                    "$ per 1000": f"{1000 * verdicts['cost'].mean():.3f}",
+                    "tokens": round(verdicts["tokens"].mean()),
+                }
+            )
+        # Where the parts are too small, all rows are dev.
+        return pd.DataFrame(rows).drop(
+            columns=["kappa on train"] if self.small else []
+        )
+
+    def gains(self) -> dict[str, Estimate]:
+        """By trial its agreement on dev less the baseline's, paired by row; the intervals hold for all at once."""
+        base = self.verdicts(BASELINE_NAME)
+        # Of many looks one succeeds by luck; the first trial is the baseline.
+        return simultaneous_intervals(
+            {n: _kappa_gain(self.verdicts(n), base) for n in list(self.trials)[1:]}
+        )
 
     def ranked(self) -> list[str]:
         """The trials, the best on dev first; of equal ones the earlier."""
@@ -519,13 +532,19 @@ class Workbench:
         `kit judge --prompt FILE`, `{"endpoint": MODEL, "prompt": FILE}` and training read it. Other
         settings of the trial are options of the judge and are not in it.
         """
-        prompt = self.trial(name or self.choose()).prompt
-        return paths.write(path, prompt.strip() + "\n")
+        trial = self.trial(name or self.choose())
+        return paths.write(path, f"{trial.prompt.strip()}\n")
 
     def plot(self, **options: Any) -> Figure:
-        """The agreement of all trials on dev, with intervals."""
-        rows = {n: self.agreement(n) for n in self.ranked()}
-        return forest(rows, **{"title": "Trials on dev", "x": "kappa", **options})
+        """The agreement of all trials on dev, with intervals; the title says what the best one gained."""
+        best = self.choose()
+        title = f"On dev no trial agrees more with people than the baseline: {self.agreement(best)}"
+        if best != BASELINE_NAME:
+            title = claim(self.gains()[best], new=best, old="the baseline")
+        return forest(
+            {n: self.agreement(n) for n in self.ranked()},
+            **{"title": title, "x": "kappa on dev", **options},
+        )
 
     def views(self) -> dict[str, Callable[[], object]]:
         """What `kit.plots.explore` offers: the trials, and what each of them changed."""
@@ -538,9 +557,10 @@ class Workbench:
         count = ", ".join(
             f"{(self.part == part).sum()} {part}" for part in PART_NAMES
         )
-        notes = ""
-        if self.small:
-            notes = f"; {self.small}: all rows are compared, there is no search and no sealed test"
+        notes = (
+            self.small
+            and f"; {self.small}: all rows are compared, there is no search and no sealed test"
+        )
         if self.doubts:
             notes += f"; {self.doubts} labels are in doubt"
         return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
@@ -558,10 +578,9 @@ def judge_with_prompt(base: WorkbenchJudge, prompt: str, **options: Any) -> Any:
 
 def first_prompt(judge: WorkbenchJudge) -> str:
     """The prompt that a judge's name or mapping brings."""
-    prompt = None
     # A name or a mapping: each prompt makes another judge of it.
-    if isinstance(judge, str | Mapping):
-        prompt = getattr(judge_of(judge), "system", None)
+    made = judge_of(judge) if isinstance(judge, str | Mapping) else None
+    prompt = getattr(made, "system", None)
     if prompt is None:
         raise DataError(
             "this judge has no prompt to begin with",

@@ -215,6 +215,20 @@ def test_a_sweep_runs_each_cell_once(notebook, tmp_path):
     assert len(more) == 3 and lines[0] == "2 of 3 cells are finished already" and len(lines) == 2
 
 
+@pytest.mark.slow
+def test_a_stopped_sweep_ends_its_kernels(notebook, tmp_path):
+    out = tmp_path / "sweep"
+    words = ["--grid", "seed=0,1,2", "--jobs", "2", "--out", str(out)]
+    process = kit_command("sweep", str(notebook([SLOW])), *words)
+    wait_for(lambda: len([*out.glob("*/began")]) == 2, 120)
+    kernels = [int(wait_for(p.read_text)) for p in out.glob("*/began")]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 130 and "Traceback" not in process.stderr.read()
+    for kernel in kernels:
+        wait_for(lambda kernel=kernel: ends(kernel), 20)
+    assert {record.status for _, record in runs.find(out)} <= {"stopped", "failed"}
+
+
 def test_all_cells_are_checked_before_the_first_starts(notebook, tmp_path):
     with pytest.raises(DataError, match="seed = 'x'"):
         runs.sweep(notebook(), [{"seed": 0}, {"seed": "x"}], out=tmp_path / "sweep")

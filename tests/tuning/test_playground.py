@@ -10,6 +10,7 @@ import pytest
 import kit
 from kit.data import TaskSet
 from kit.records import Criterion, Response, Task, Verdict
+from kit.system import paths
 from kit.tuning import Playground
 
 PATH = Path(__file__).parents[1] / "judging" / "fake_server.py"
@@ -96,6 +97,17 @@ def test_the_fields_edit_and_the_button_says_the_cost(play, server):
     assert fields.children[1].children[1].value == "Names a hill" and len(server.calls) == 20
     keep.click()
     assert "rubrics.jsonl" in result.value and (play.out / "prompt.txt").exists()
+
+
+def test_a_recorded_judge_says_where_it_has_no_verdict():
+    play = Playground(
+        kit.load(paths.data("judge_labels.jsonl")), judge="replay:small", ledger=False
+    )
+    answer = play.tasks.responses[0]
+    run = play.controls().children[-2].children[0]
+    assert run.description == "Judge: free, all stored"
+    play.edit(answer.task_id, play.tasks.by_id[answer.task_id].criteria[0].id, text="Is new.")
+    assert play.cost([answer]) == "this judge has no verdict for a changed text"
 
 
 def test_a_judge_that_is_down_is_shown(play, server):

@@ -32,7 +32,9 @@ def test_a_better_prompt_is_seen_chosen_and_claimed():
     reading = b.test()
     assert reading.sentence.startswith("A gain in kappa of strict")
     assert reading.gain.low > 0 and "dev less test: .000" in repr(reading)
-    assert b.plot().layout.meta["rows"][0]["name"] == "strict"
+    figure = b.plot()
+    assert figure.layout.meta["rows"][0]["name"] == "strict"
+    assert "A gain in kappa of strict over" in figure.layout.title.text
 
 
 def test_the_test_part_is_asked_only_by_test():
