@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as e:
         error = MissingError(
             f"the package {e.name!r} is not installed",
-            fix="pip install -c constraints.txt -e '.[train,server,tune]'",
+            fix="pip install -c constraints.txt -e '.[train,server,tune,sweep]'",
         )
     except OSError as e:
         kind = MissingError if isinstance(e, FileNotFoundError) else DataError
