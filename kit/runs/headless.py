@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,8 +29,8 @@ from .compare import overview
 from .session import lock_of, new_record
 
 Echo = Callable[[str], None]
-# a cell of a sweep: its number, and the status of its run
-CellEnd = tuple[int, str]
+# a cell of a sweep: its parameters, and the plan of its run
+Cell = tuple[Mapping[str, Any], folders.Plan]
 
 
 def run(
@@ -252,43 +253,48 @@ def sweep(
     """
     book = folders.find_notebook(notebook)
     base = Path(out or paths.runs() / f"sweep-{book.stem}").expanduser().resolve()
-    plans = [folders.plan(book, cell, profile=profile) for cell in cells]
-    places = [base / plan.name for plan in plans]
-    # Cells share the cores: more threads than cores make all of them slow.
-    threads = max(1, (os.cpu_count() or 1) // max(jobs, 1))
-    variables = {"OMP_NUM_THREADS": str(threads)}
-
-    def execute(index: int) -> CellEnd:
-        # Each cell has a kernel: a crash or a full GPU ends one cell and leaves the others.
-        folder = _run_plan(plans[index], base, variables=variables)
-        return index, folders.load(folder).status
-
-    waiting = [n for n, place in enumerate(places) if not folders.is_done(place)]
+    every = [(c, folders.plan(book, c, profile=profile)) for c in cells]
+    places = [base / plan.name for _, plan in every]
+    waiting = [
+        cell
+        for cell, at in zip(every, places, strict=True)
+        if not folders.is_done(at)
+    ]
     if len(waiting) < len(cells):
         echo(
             f"{len(cells) - len(waiting)} of {len(cells)} cells are finished already"
         )
-    begin = time.monotonic()
+    # Cells share the cores: more threads than cores make all of them slow.
+    threads = max(1, (os.cpu_count() or 1) // max(jobs, 1))
+    execute = partial(_run_cell, base, {"OMP_NUM_THREADS": str(threads)})
     ends = (
         _on_ray(execute, waiting, address)
         if address
         else _here(execute, waiting, jobs)
     )
-    for number, (index, status) in enumerate(ends, 1):
-        words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        if status != "done":
-            status += f", see {places[index] / 'run.log'}"
+    begin = time.monotonic()
+    for number, end in enumerate(ends, 1):
         echo(
-            f"[{number} of {len(waiting)}, {time.monotonic() - begin:.0f} s] {words}: {status}"
+            f"[{number} of {len(waiting)}, {time.monotonic() - begin:.0f} s] {end}"
         )
     frame = overview(list(zip(places, map(folders.load, places), strict=True)))
     paths.write(base / "table.csv", frame.to_csv(index=False))
     return frame
 
 
+def _run_cell(base: Path, variables: Mapping[str, str], cell: Cell) -> str:
+    """Run a cell, and say how it ended. It has a kernel: a crash or a full GPU leaves the others."""
+    values, plan = cell
+    folder = _run_plan(plan, base, variables=variables)
+    status = folders.load(folder).status
+    if status != "done":
+        status += f", see {folder / 'run.log'}"
+    return f"{', '.join(f'{k}={v}' for k, v in values.items())}: {status}"
+
+
 def _here(
-    execute: Callable[[int], CellEnd], cells: Sequence[int], jobs: int
-) -> Iterator[CellEnd]:
+    execute: Callable[[Cell], str], cells: Sequence[Cell], jobs: int
+) -> Iterator[str]:
     """Execute cells on this machine, `jobs` at once. Yields each one that ends."""
     try:
         with ThreadPool(max(jobs, 1)) as pool:
@@ -304,8 +310,8 @@ def _here(
 
 
 def _on_ray(
-    execute: Callable[[int], CellEnd], cells: Sequence[int], address: str
-) -> Iterator[CellEnd]:
+    execute: Callable[[Cell], str], cells: Sequence[Cell], address: str
+) -> Iterator[str]:
     """The same on a Ray cluster: a task per cell, as many at once as fit."""
     import ray
 

@@ -1,6 +1,5 @@
 """What a notebook holds while it runs: its parameters, its profile, its folder, and what it keeps there."""
 
-import itertools
 import numbers
 import os
 import resource
@@ -8,7 +7,6 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +20,6 @@ from ..records import Run, fingerprint
 from ..stats import Estimate
 from ..system import device, paths, profiles
 from . import folders, parameters
-from .folders import Kept, is_done
 
 
 class Session:
@@ -41,8 +38,8 @@ class Session:
         self.profile = profiles.Profile(record.profile, record.meta["why"])
         self._record, self._lock = record, lock
         self._begin = time.monotonic()
-        self._results: dict[str, Kept] = {}
-        self._silent = is_done(folder)
+        self._results: dict[str, folders.Kept] = {}
+        self._silent = folders.is_done(folder)
         self._save("running")
 
     def path(self, *parts: str) -> Path:
@@ -64,7 +61,7 @@ class Session:
                 for key, one in thing.items():
                     self.keep(f"{name}: {key}", one, caption)
             case str():
-                self._results[name] = Kept(
+                self._results[name] = folders.Kept(
                     kind="sentence", text=thing, caption=caption
                 )
             case None | numbers.Real():
@@ -119,7 +116,7 @@ class Session:
         # A result's name may hold a slash, or be too long for a file.
         file = f"kept/{kind}-{fingerprint(name)[:8]}.json"
         paths.write(self.folder / file, text)
-        self._results[f"{name} ({kind})"] = Kept(
+        self._results[f"{name} ({kind})"] = folders.Kept(
             kind=kind, name=name, file=file, caption=caption
         )
 
@@ -165,47 +162,57 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
         folder = Path(place)
         # `kit run` has the lock; this one is never taken.
         lock, record = FileLock(lock_of(folder)), folders.load(folder)
+    # In Jupyter or plain papermill.
     else:
-        # In Jupyter or plain papermill.
-        try:
-            book = folders.find_notebook(f"{notebook}.ipynb")
-        except MissingError:
-            # It lies elsewhere: its plain variables are its parameters.
-            values = {
-                k: v
-                for k, v in params.items()
-                if isinstance(v, bool | int | float | str | list | None)
-                and not k.startswith("_")
-                and k not in ("In", "exit", "quit")
-            }
-            profile = profiles.resolve(params.get("profile") or None)
-            key = fingerprint([folders.code_fingerprint(), profile.name, values])
-            plan = folders.Plan(Path(), values, profile, f"{notebook}-{key[:8]}")
-        else:
-            values = {k: params[k] for k in parameters.read(book) if k in params}
-            plan = folders.plan(book, values)
-            for name, value in values.items():
-                number = plan.values[name]
-                # YAML 1.1, which papermill reads, takes 1e-5 for a text.
-                if isinstance(value, str) and not isinstance(number, str):
-                    raise DataError(
-                        f"{name} is the text {value!r}",
-                        where="parameters",
-                        fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
-                    )
-        for number in itertools.count(1):
-            beside = f"-{number}" if number > 1 else ""
-            folder = paths.runs() / f"{plan.name}{beside}"
-            # A singleton, because the cell may be run again.
-            lock = FileLock(lock_of(folder), is_singleton=True)
-            # Where another process writes the run, this one takes a folder beside it.
-            with suppress(Timeout):
-                lock.acquire(timeout=0)
-                break
+        plan = _plan_of(notebook, params)
+        folder, lock = _free_folder(plan.name)
         record = new_record(folder, notebook, plan)
     session = Session(folder, record, lock)
     print(session)
     return session
+
+
+def _plan_of(notebook: str, params: Mapping[str, Any]) -> folders.Plan:
+    """The plan of a notebook by its variables."""
+    try:
+        book = folders.find_notebook(f"{notebook}.ipynb")
+    except MissingError:
+        # It lies elsewhere: its plain variables are its parameters.
+        values = {
+            k: v
+            for k, v in params.items()
+            if isinstance(v, bool | int | float | str | list | None)
+            and not k.startswith("_")
+            and k not in ("In", "exit", "quit")
+        }
+        profile = profiles.resolve(params.get("profile") or None)
+        key = fingerprint([folders.code_fingerprint(), profile.name, values])
+        return folders.Plan(Path(), values, profile, f"{notebook}-{key[:8]}")
+    values = {k: params[k] for k in parameters.read(book) if k in params}
+    plan = folders.plan(book, values)
+    for name, value in values.items():
+        number = plan.values[name]
+        # YAML 1.1, which papermill reads, takes 1e-5 for a text.
+        if isinstance(value, str) and not isinstance(number, str):
+            raise DataError(
+                f"{name} is the text {value!r}",
+                where="parameters",
+                fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
+            )
+    return plan
+
+
+def _free_folder(name: str, number: int = 1) -> tuple[Path, FileLock]:
+    """The folder of a run and its lock; where another process writes the run, one beside it."""
+    beside = f"-{number}" if number > 1 else ""
+    folder = paths.runs() / f"{name}{beside}"
+    # A singleton, because the cell may be run again.
+    lock = FileLock(lock_of(folder), is_singleton=True)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return _free_folder(name, number + 1)
+    return folder, lock
 
 
 def _frame(thing: Any) -> Any:
