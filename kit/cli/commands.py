@@ -59,13 +59,9 @@ def demo(
             if "runs_dir" in kit.runs.parameters.read(book)
             else {}
         )
-        folder = kit.runs.run(
-            book, here, profile=profile, out=base, again=again, echo=_echo
-        )
-        if kit.runs.load(folder).status != "done":
-            return Output(
-                lines=[f"failed: {folder}"], data={"failed": str(folder)}, code=1
-            )
+        ended = run(str(book), profile=profile, set=here, out=base, again=again)
+        if ended.code:
+            return ended
     return report(base)
 
 

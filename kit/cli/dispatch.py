@@ -25,7 +25,6 @@ QUIET: Any = {
     "exit_on_error": False,
     "result_action": "return_value",
 }
-Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 # After a look ahead, the same command without it comes next.
 LOOK_AHEAD = {"--estimate", "--forecast"}
 
@@ -56,7 +55,8 @@ def application() -> App:
 
     @app.meta.default
     def run(
-        *words: Words, as_json: Annotated[bool, Parameter(name="--json")] = False
+        *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+        as_json: Annotated[bool, Parameter(name="--json")] = False,
     ) -> int:
         """Run a command, and print its output.
 

@@ -264,13 +264,8 @@ def sweep(
         echo(
             f"{len(cells) - len(waiting)} of {len(cells)} cells are finished already"
         )
-    # Cells share the cores: more threads than cores make all of them slow.
-    threads = max(1, (os.cpu_count() or 1) // max(jobs, 1))
-    execute = partial(_run_cell, base, {"OMP_NUM_THREADS": str(threads)})
     ends = (
-        _on_ray(execute, waiting, address)
-        if address
-        else _here(execute, waiting, jobs)
+        _on_ray(base, waiting, address) if address else _here(base, waiting, jobs)
     )
     begin = time.monotonic()
     for number, end in enumerate(ends, 1):
@@ -292,10 +287,11 @@ def _run_cell(base: Path, variables: Mapping[str, str], cell: Cell) -> str:
     return f"{', '.join(f'{k}={v}' for k, v in values.items())}: {status}"
 
 
-def _here(
-    execute: Callable[[Cell], str], cells: Sequence[Cell], jobs: int
-) -> Iterator[str]:
-    """Execute cells on this machine, `jobs` at once. Yields each one that ends."""
+def _here(base: Path, cells: Sequence[Cell], jobs: int) -> Iterator[str]:
+    """Execute cells on this machine, `jobs` at once. Yields how each one ended."""
+    # Cells share the cores: more threads than cores make all of them slow.
+    threads = max(1, (os.cpu_count() or 1) // max(jobs, 1))
+    execute = partial(_run_cell, base, {"OMP_NUM_THREADS": str(threads)})
     try:
         with ThreadPool(max(jobs, 1)) as pool:
             yield from pool.imap_unordered(execute, cells)
@@ -309,16 +305,14 @@ def _here(
                     child.terminate()
 
 
-def _on_ray(
-    execute: Callable[[Cell], str], cells: Sequence[Cell], address: str
-) -> Iterator[str]:
+def _on_ray(base: Path, cells: Sequence[Cell], address: str) -> Iterator[str]:
     """The same on a Ray cluster: a task per cell, as many at once as fit."""
     import ray
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     # A worker that died (a lost machine) is tried three times more by Ray itself.
-    task = ray.remote(num_cpus=1, max_retries=3)(execute)
-    running = list(map(task.remote, cells))
+    task = ray.remote(num_cpus=1, max_retries=3)(_run_cell)
+    running = [task.remote(base, {}, cell) for cell in cells]
     while running:
         ready, running = ray.wait(running)
         yield from ray.get(ready)
