@@ -429,7 +429,7 @@ def tune(
         budget_usd: stop before more is spent (exit code 4)
     """
     bench = kit.workbench(
-        [file for file in (tasks, answers, labels) if file],
+        list(filter(None, (tasks, answers, labels))),
         **_asking(judge, model, base_url, prompt, set, ledger),
         budget=kit.Budget(usd=budget_usd),
     )

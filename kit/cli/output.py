@@ -70,7 +70,7 @@ def command_line(command: str, *words: object, **options: object) -> str:
     >>> command_line("judge", "my tasks.jsonl", None, "--retry", base_url="http://a", set={"how": "one"})
     "kit judge 'my tasks.jsonl' --retry --base-url http://a --set how=one"
     """
-    line = ["kit", command, *(str(word) for word in words if word)]
+    line = ["kit", command, *map(str, filter(None, words))]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, Mapping):

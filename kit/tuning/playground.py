@@ -45,7 +45,7 @@ class Playground:
         self.tasks, self.judge, self.out = tasks, judge, Path(out)
         self.ledger = open_ledger(ledger)
         self.first_prompt = self.prompt = first_prompt(judge)
-        self.edited = {task.id: task for task in tasks}
+        self.edited = dict(tasks.by_id)
 
     def edit(self, task: str, criterion: str, **fields: Any) -> None:
         """Give a criterion another text= or weight=."""
