@@ -29,8 +29,8 @@ def check() -> Output:
         {"name": name, "state": state, "remedy": remedy}
         for name, state, remedy in (*_packages(), *profiles.machine(), *_judges())
     ]
-    shown = [{**r, "remedy": r["remedy"] and f"to do: {r['remedy']}"} for r in rows]
-    return Output(lines=[text_table(shown)], data=rows, next="kit demo")
+    table = [{**r, "remedy": r["remedy"] and f"to do: {r['remedy']}"} for r in rows]
+    return Output(lines=[text_table(table)], data=rows, next="kit demo")
 
 
 def demo(
