@@ -7,6 +7,7 @@ disk before it is handed on, so a killed process loses nothing that was answered
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import sqlite3
@@ -200,11 +201,9 @@ class Ledger(contextlib.ExitStack):
 
     def _write_rows(self, *steps: tuple[str, list[Any]]) -> int:
         """Run statements in one transaction; the number of rows that changed."""
-        changed = 0
         with self._guard_access(), self._db:  # commits, or rolls back
-            for sql, rows in steps:
-                changed += self._db.executemany(sql, rows).rowcount
-        return changed
+            cursors = itertools.starmap(self._db.executemany, steps)
+            return sum(cursor.rowcount for cursor in cursors)
 
     # -- verdicts and calls ----------------------------------------------------
     def get(self, keys: Iterable[str], since: float = 0.0) -> dict[str, Verdict]:

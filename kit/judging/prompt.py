@@ -97,9 +97,7 @@ def user_message(
     if tuple(question.answers) != SINGLE_ANSWER:
         form = "group"
     task = question.task
-    prompt = task.conversation
-    if task.system:
-        prompt = f"{task.system}\n\n{prompt}"
+    prompt = "\n\n".join(filter(None, (task.system, task.conversation)))
     # Sources are material too: a snippet may carry instructions.
     sources = "\n\n".join(f"[{n}]\n{text}" for n, text in task.sources.items())
     if sources:
