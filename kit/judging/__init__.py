@@ -12,13 +12,12 @@ stored verdict on the same task, answer and criterion with the parts that differ
 """
 
 from .judge import Judge, JudgeSource, judge_of
-from .ledger import Ledger, borrow_ledger, open_ledger
+from .ledger import Ledger, LedgerLike, borrow_ledger, open_ledger
 from .llm import LLMJudge
 from .loop import wait
 from .prices import Budget, Usage, format_cost
 from .question import Plan, Question, Reading, Reply, Request, unknown
 from .runner import (
-    LedgerLike,
     acomplete,
     ajudge,
     ajudge_pairs,

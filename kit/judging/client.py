@@ -5,13 +5,11 @@ of the time, and the reply is checked here anyway.
 """
 
 import asyncio
-import contextlib
 import functools
 import os
 import re
 import socket
 import ssl
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,7 +118,7 @@ class Server:
                 verify=_certificates(),
             ),
         )
-        weakref.finalize(self, _close_soon, self.http, place[0])
+        weakref.finalize(self, loop.close_soon, self.http, place[0])
 
     def address_and_key(self) -> tuple[str | None, str]:
         """The base URL, and the key from the environment."""
@@ -304,18 +302,6 @@ class Server:
             tokens_out=tokens_out,
             cost=dollars(request.server.price, tokens_in, tokens_out),
         )
-
-
-def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
-    """Close the connections of a judge that is gone, before the interpreter complains."""
-    # A forked child has another loop, and no connections to close.
-    if here is not loop.background_loop():
-        return
-    future = asyncio.run_coroutine_threadsafe(http.close(), here)
-    # The loop cannot wait for itself.
-    if threading.current_thread().name != loop.THREAD:
-        with contextlib.suppress(TimeoutError):
-            future.result(2)
 
 
 def _only_choice(choices: Any) -> Mapping[str, Any]:

@@ -110,7 +110,7 @@ def subject_keys(
     return [f"{prompt}-{answer}-{short_hash(criterion_texts(c))}" for c in criteria]
 
 
-def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
+def open_ledger(ledger: LedgerLike) -> Ledger:
     """A Ledger as it is, or by its path. False : in memory.
 
     None : the file that all commands and `kit.judge` share: KIT_LEDGER, else in the kit's cache.
@@ -122,9 +122,7 @@ def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
     return Ledger(ledger or None)
 
 
-def borrow_ledger(
-    ledger: Ledger | str | Path | bool | None,
-) -> contextlib.AbstractContextManager[Ledger]:
+def borrow_ledger(ledger: LedgerLike) -> contextlib.AbstractContextManager[Ledger]:
     """`open_ledger` for a `with` statement, which closes no ledger of the caller's."""
     if isinstance(ledger, Ledger):
         return contextlib.nullcontext(ledger)
@@ -333,6 +331,9 @@ class Ledger(contextlib.ExitStack):
         """End the leases of an asker."""
         sql = "DELETE FROM leases WHERE owner = ? AND key IN (SELECT value FROM json_each(?))"
         self._write_rows((sql, [(owner, json.dumps(list(keys)))]))
+
+
+LedgerLike = Ledger | str | Path | bool | None
 
 
 def _is_running(owner: str) -> bool:

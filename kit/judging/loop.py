@@ -4,6 +4,7 @@ One loop, because an HTTP client that two loops share fails every call.
 """
 
 import asyncio
+import contextlib
 import functools
 import os
 import threading
@@ -71,6 +72,18 @@ async def wait_elsewhere(
     except asyncio.CancelledError:
         background_loop().call_soon_threadsafe(stop)
         raise
+
+
+def close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
+    """Close connections of this loop that nobody uses any more, before the interpreter complains."""
+    # A forked child has another loop, and no connections to close.
+    if here is not background_loop():
+        return
+    future = asyncio.run_coroutine_threadsafe(http.close(), here)
+    # The loop cannot wait for itself.
+    if threading.current_thread().name != THREAD:
+        with contextlib.suppress(TimeoutError):
+            future.result(2)
 
 
 async def every(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

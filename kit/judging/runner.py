@@ -11,7 +11,7 @@ import itertools
 import json
 import logging
 import time
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -21,7 +21,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -34,7 +33,7 @@ from ..system import progress as progress_bars
 from . import loop
 from .client import Server
 from .judge import Judge, JudgeSource, judge_of
-from .ledger import COSTS, Ledger, borrow_ledger, short_hash
+from .ledger import COSTS, LedgerLike, borrow_ledger, short_hash
 from .prices import Budget, Usage, dollars, estimate_chat_tokens
 from .question import (
     Place,
@@ -51,7 +50,6 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 # By the records' ids of answer and criterion.
 VerdictMap = dict[Place, Verdict]
-LedgerLike = Ledger | str | Path | bool | None
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 
 
@@ -358,9 +356,7 @@ class Runner:
         What was answered before an error is in `verdicts` when it is raised.
         """
         parts = judge.split(question)
-        keys: dict[Place, str] = {}
-        for part in parts:
-            keys |= judge.keys(part)
+        keys = dict(ChainMap(*map(judge.keys, parts)))
         if not self._take_stored(judge, parts, keys, verdicts):
             return
         async with self.leased(list(keys.values()), judge.limit):
