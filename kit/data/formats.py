@@ -25,8 +25,8 @@ sft            messages; or prompt and completion (output); or instruction, inpu
 prompts        prompt, question, query or instruction; messages: a chat that ends with the user; response: an answer
 
 All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `system`, `tags` and `meta`. Other fields are
-kept in meta and named once in the findings. A field that another form reads (`READ_BY_A_FORM`) is an error, and so is
-an unread field of a criterion. What is renamed to "note" is kept under its own name in meta.
+kept in meta and named once in the findings. A field that another form reads (`READ_BY_A_FORM`) is an error; so is one
+that is named nearly so, and an unread field of a criterion. What is renamed to "note" stays in meta under its own name.
 """
 
 import itertools

@@ -295,7 +295,8 @@ class _Reader:
             near = near_names((name,), READ_BY_A_FORM)
             if (near or name in READ_BY_A_FORM) and value not in ("", [], {}):
                 raise DataError(
-                    f"the form {self.format!r} does not read the field {name!r}, which means something in others",
+                    f"the form {self.format!r} does not read the field {name!r}; this name, or one like it, "
+                    "means something in others",
                     fix="rename it to 'note' if it may be left aside, or write the row in another form",
                     renames=near,
                 )
@@ -307,7 +308,7 @@ class _Reader:
         """Take in the records of a row: all of them, or none with a DataError."""
         task, records = row.task, row.records
         if task:
-            task = self._merged_task(task, row)
+            task = self._merged_task(task)
         # Rows of one task with answers of their own are that task with several answers.
         if (
             task
@@ -342,7 +343,7 @@ class _Reader:
         if task:
             self.tasks[task.id] = task
 
-    def _merged_task(self, task: Task, row: Row) -> Task:
+    def _merged_task(self, task: Task) -> Task:
         """The task, beside an earlier one of its id."""
         is_table, old = self.format == "table", self.tasks.get(task.id)
         for c in task.criteria:

@@ -362,7 +362,7 @@ def _build_composer(fields: dict[str, Any], where: str) -> Composer:
             )
         weight = weights.get(name, row.get("weight", 1.0))
         values = {**row, "name": name, "weight": weight}
-        if only_instance:
+        if only_instance and kind == "rubric":
             values.pop("static", None)
         components[name] = make(COMPONENT_KINDS[kind], values, where=place)
     if not components:
