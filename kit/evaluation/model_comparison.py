@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..data import TaskSet, TaskSource, load, tasks_of
@@ -23,7 +21,7 @@ from ..judging import (
     format_cost,
     wait,
 )
-from ..records import Response, Task, group
+from ..records import Grade, Response, Task, group
 from ..records.tables import show, table
 from ..rewards import Composer, RewardSource
 from ..stats import (
@@ -126,9 +124,10 @@ class ModelComparison:
 
         A fault is fulfilled where it is absent. Unknown verdicts are left out and counted.
         """
-        frame = self.verdicts.dropna(subset=["text"])
-        frame = frame.assign(
-            fulfilled=frame["value"].where(frame["weight"] >= 0, 1 - frame["value"])
+        frame = self.verdicts.dropna(subset=["text"]).assign(
+            fulfilled=lambda rows: rows["value"].where(
+                rows["weight"] >= 0, 1 - rows["value"]
+            )
         )
         places = ["task", "criterion", "text"]
         shares = frame.pivot_table(
@@ -228,25 +227,10 @@ def compare(
         )
         grades = composer.grade_all(pairs, verdicts)
         everything = TaskSet(tasks=[*by_id.values()], responses=responses)
-        meta = pd.DataFrame(
-            map(attrgetter("meta"), responses),
-            columns=["cost", "seconds"],
-            dtype=float,
-        )
-        # As numbers, None is NaN.
         rows.append(
-            table(grades, tasks=everything).assign(
-                model=model,
-                passed=np.array(
-                    [
-                        passes(*pair, g)
-                        for pair, g in zip(pairs, grades, strict=True)
-                    ],
-                    float,
-                ),
-                answer_cost=meta["cost"],
-                seconds=meta["seconds"],
-            )
+            table(grades, tasks=everything)
+            .assign(model=model)
+            .join(_answer_columns(pairs, grades))
         )
         verdict_rows.append(table(verdicts, tasks=everything).assign(model=model))
     lows, highs = zip(*map(composer.reward_range, by_id.values()), strict=True)
@@ -254,6 +238,23 @@ def compare(
         answers=pd.concat(rows).fillna({"kind": ""}).astype({"score": float}),
         verdicts=pd.concat(verdict_rows),
         reward_range=(min(lows), max(highs)),
+    )
+
+
+def _answer_columns(
+    pairs: Sequence[tuple[Task, Response]], grades: Sequence[Grade]
+) -> pd.DataFrame:
+    """What a table of grades lacks, a row an answer: passed, answer_cost, seconds; NaN where unknown."""
+    return pd.DataFrame(
+        [
+            {
+                "passed": passes(task, answer, grade),
+                "answer_cost": answer.meta.get("cost"),
+                "seconds": answer.meta.get("seconds"),
+            }
+            for (task, answer), grade in zip(pairs, grades, strict=True)
+        ],
+        dtype=float,
     )
 
 

@@ -222,12 +222,11 @@ class Result:
         """A DataFrame, one row an evaluation: step (of the chain), mean held-out reward by each judge."""
         parts = self.stages or (self,)
         starts = accumulate((part.metrics["steps"] for part in parts), initial=0)
-        rows = (
+        return pd.DataFrame(
             {**row, "step": start + row["step"]}
             for part, start in zip(parts, starts, strict=False)
             for row in part.metrics.get("curve", ())
         )
-        return pd.DataFrame(rows)
 
     def plot(self, **options: Any) -> Any:
         """The training reward (SFT and DPO: the loss) over the steps."""
@@ -259,15 +258,17 @@ class Result:
                 "caption": second["sentence"],
             }
         # the bar that a trained policy has to clear
-        cheap = {v: k for k, v in self.trivial.items() if v is not None}
-        if cheap:
+        if cheap := {v: k for k, v in self.trivial.items() if v is not None}:
             out["Best without skill"] = {
                 "value": max(cheap),
                 "caption": f"{cheap[max(cheap)]!r} is the best policy without skill on {m['trivial_prompts']} prompts; "
                 f"trained, on all: {format_number(m['reward_after']['value'])}.",
             }
         out["Minutes"] = {
-            "value": m["seconds"] / 60,
+            # whole from 1 on: a report prints other numbers with three digits
+            "value": round(m["seconds"] / 60)
+            if m["seconds"] >= 60
+            else m["seconds"] / 60,
             "caption": f"{m['steps']} steps, judge {m['judge']}; {m['judge_calls']} calls of judges "
             f"on the model's answers, {format_cost(m['judge_cost'])}.",
         }
@@ -329,14 +330,13 @@ class Result:
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
         m = self.metrics
-        intervals = {
+        shown: dict[str, Any] = {
             GAIN: self.gain,
             "Strict passes": self.strict,
+            "Minutes": f"{m['seconds'] / 60:.1f}",
         }
         blocks: list[Any] = [
-            Card(
-                title, intervals.get(title, format_number(x["value"])), x["caption"]
-            )
+            Card(title, shown.get(title, format_number(x["value"])), x["caption"])
             for title, x in self.headlines.items()
         ]
         blocks += [*m["notes"], self.plot()]
@@ -350,43 +350,54 @@ class Result:
             )
             paths.write(self.folder / CURVE, figure.to_json())
             blocks.append(figure)
-        errors = [
-            {"when": when, "confidence": k, **e}
-            for when in WHEN
-            for k, e in m.get(f"calibration_{when}", {}).items()
-        ]
-        rewards = pd.Series(self.trivial, name="reward", dtype=float)
-        frames = {
-            "What did each stage bring?": self.table(),
-            "Which kinds of prompts pass?": self.by_kind(),
-            "Is the confidence calibrated?": pd.DataFrame(errors),
-            "What would no skill earn?": rewards.map(format_number)
-            .rename_axis("policy")
-            .reset_index(),
-        }
         blocks += [
             Section(question, [frame])
-            for question, frame in frames.items()
+            for question, frame in self._answers_in_tables().items()
             if len(frame)
         ]
         if self.before:
-            rows = self.answers().sort_values("task", kind="stable")
-            # A prompt stands once, beside its first answer.
-            # Without the task the reward is in sight on a phone.
-            rows = rows.assign(
-                prompt=rows["prompt"].mask(rows.duplicated("task"), "")
-            ).drop(columns="task")
-            answer_blocks: list[Any] = [
-                f"Held-out answers: {len(rows)}. kit view {self.folder} shows all with reasons.",
-                rows[:PAGE_ROWS],
-            ]
-            if len(more := rows[PAGE_ROWS:MAX_PAGE_ROWS]):
-                answer_blocks.append(Section(f"{len(more)} more answers", [more]))
-            blocks.append(Section("What did the model answer?", answer_blocks))
+            blocks.append(self._answer_section())
         blocks.append(
             f"Next: {self.adapter.parent / ROLLOUTS} has every training answer with its verdicts."
         )
         return page(f"Training: {m['model']}", blocks, path=self.folder / PAGE)
+
+    def _answers_in_tables(self) -> dict[str, pd.DataFrame]:
+        """Questions on the training, and the tables that answer them."""
+        errors = [
+            {"when": when, "confidence": k, **e}
+            for when in WHEN
+            for k, e in self.metrics.get(f"calibration_{when}", {}).items()
+        ]
+        return {
+            "What did each stage bring?": self.table(),
+            "Which kinds of prompts pass?": self.by_kind(),
+            "Is the confidence calibrated?": pd.DataFrame(errors),
+            "What would no skill earn?": pd.Series(
+                self.trivial, name="reward", dtype=float
+            )
+            .map(format_number)
+            .rename_axis("policy")
+            .reset_index(),
+        }
+
+    def _answer_section(self) -> Section:
+        """The first held-out answers before and after, some more of them folded."""
+        rows = (
+            self.answers()
+            .sort_values("task", kind="stable")
+            # A prompt stands once, beside its first answer.
+            .assign(prompt=lambda r: r["prompt"].mask(r.duplicated("task"), ""))
+            # Without the task the reward is in sight on a phone.
+            .drop(columns="task")
+        )
+        blocks: list[Any] = [
+            f"Held-out answers: {len(rows)}. kit view {self.folder} shows all with reasons.",
+            rows[:PAGE_ROWS],
+        ]
+        if len(more := rows[PAGE_ROWS:MAX_PAGE_ROWS]):
+            blocks.append(Section(f"{len(more)} more answers", [more]))
+        return Section("What did the model answer?", blocks)
 
     def __repr__(self) -> str:
         return " ".join(

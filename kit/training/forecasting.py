@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..errors import DataError
 from ..evaluation import Evaluation, health
 from ..judging import format_cost
-from ..records import Response, Task
+from ..records import Grade, Response, Task
 from ..rewards import trivial_answers
 from ..stats import Estimate, mean, per_cluster
 from .reward import Reward
@@ -105,38 +105,29 @@ def make_forecast(
     """
     size = settings.group_size
     some = spread_out(tasks, max(FORECAST_ANSWERS // size, 1))
-    start, judging = time.perf_counter(), reward.seconds
-    paid = reward.budget.usd_spent
+    start = time.perf_counter()
     answers = sample(some, "forecast", size, settings.temperature)
-    grades = reward.grade(answers)
-    seconds = time.perf_counter() - start
+    sampling = (time.perf_counter() - start) / len(answers)
+    grades, judging, price = grade_and_measure(reward, answers)
     look = Evaluation(
         name="forecast", responses=tuple(answers), grades=tuple(grades)
     )
     right = look.strict(some)
-    # an unknown answer is no success here: the forecast must not promise
-    total, evaluations = answers_of_run(settings, heldout)
-    # the policies without skill are judged once, and cost no sampling
-    trivial = sum(len(trivial_answers(t)) for t in for_trivial(heldout, reward))
-    seconds *= (total + evaluations) / len(answers)
-    seconds += (reward.seconds - judging) * trivial / len(answers)
+    total, evaluations, trivial = answers_of_run(settings, heldout, reward)
     judged = total + evaluations + trivial
-    cost = (reward.budget.usd_spent - paid) * judged / len(answers)
+    # the policies without skill are judged, and cost no sampling
+    seconds = sampling * (total + evaluations) + judging * judged
+    cost = price * judged
     if reward.second:
-        paid = reward.budget.usd_spent
         # it grades held-out answers only: one group shows what they take
-        reward.second.grade(answers[:size])
-        seconds += reward.second.seconds * evaluations / size
-        cost += (reward.budget.usd_spent - paid) * evaluations / size
+        _, judging, price = grade_and_measure(reward.second, answers[:size])
+        seconds += judging * evaluations
+        cost += price * evaluations
     return Forecast(
         size=size,
         reward=look.mean(),
         pass_1=look.mean(right),
-        pass_k=mean(
-            (per_cluster([x or 0.0 for x in right], look.clusters) > 0).astype(
-                float
-            )
-        ),
+        pass_k=pass_at_k(right, look.clusters),
         groups=health(zip(look.clusters, grades, strict=True)),
         answers=total,
         others=evaluations + trivial,
@@ -145,12 +136,34 @@ def make_forecast(
     )
 
 
-def answers_of_run(settings: Settings, heldout: Sequence[Task]) -> tuple[int, int]:
-    """How many answers a run samples to training prompts, and to held-out ones."""
+def grade_and_measure(
+    reward: Reward, answers: Sequence[Response]
+) -> tuple[list[Grade], float, float]:
+    """The grades of answers, and the seconds and US dollars that one of them took."""
+    start, paid = time.perf_counter(), reward.budget.usd_spent
+    grades = reward.grade(answers)
+    return (
+        grades,
+        (time.perf_counter() - start) / len(answers),
+        (reward.budget.usd_spent - paid) / len(answers),
+    )
+
+
+def pass_at_k(right: Sequence[float | None], prompts: Sequence[str]) -> Estimate:
+    """The share of prompts with an answer that is right."""
+    # an unknown answer is no success here: the forecast must not promise
+    return mean((per_cluster([x or 0.0 for x in right], prompts) > 0).astype(float))
+
+
+def answers_of_run(
+    settings: Settings, heldout: Sequence[Task], reward: Reward
+) -> tuple[int, int, int]:
+    """How many answers a run samples to training prompts and to held-out ones, and how many need no model."""
     # before and after, and on the way
     return (
         math.ceil(settings.steps / settings.updates) * settings.rows,
         (2 + (settings.eval_every and (settings.steps - 1) // settings.eval_every))
         * settings.eval_samples
         * len(heldout),
+        sum(len(trivial_answers(task)) for task in for_trivial(heldout, reward)),
     )

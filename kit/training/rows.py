@@ -172,9 +172,11 @@ def pairs(answers: Sequence[Sample]) -> list[dict[str, Any]]:
         (task.id, (task, r.text, g.score)) for task, r, g in answers
     ).values():
         task = of[0][0]
-        scores = [(score, text) for _, text, score in of if text.strip()]
-        # where all own answers are wrong there would be nothing to prefer
-        scores.append((1.0, exact_answer(task)))
+        scores = [
+            *((score, text) for _, text, score in of if text.strip()),
+            # where all own answers are wrong there would be nothing to prefer
+            (1.0, exact_answer(task)),
+        ]
         decided = [(s, text) for s, text in scores if None not in (s, text)]
         best, worst = (
             max(decided, default=(0.0, "")),

@@ -344,12 +344,11 @@ class StageRunner:
             },
         )
 
-    def claim_folder(self) -> None:
-        """Write what this run is; DataError where the folder holds a run of something else."""
-        path, source = self.out / MARK, self.stage.rows
-        tasks = list(map(to_json, self.every_task))
-        # all that makes a run this run
-        identity = {
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that makes a run this run."""
+        source, tasks = self.stage.rows, list(map(to_json, self.every_task))
+        return {
             "settings": plain(msgspec.structs.asdict(self.settings)),
             "rows": source if isinstance(source, str) else plain(to_json(source)),
             "tasks": fingerprint(tasks),
@@ -359,6 +358,10 @@ class StageRunner:
             "second": self.reward.second and self.reward.second.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }
+
+    def claim_folder(self) -> None:
+        """Write what this run is; DataError where the folder holds a run of something else."""
+        path, identity = self.out / MARK, self.identity
         old = json.loads(path.read_text("utf-8")) if path.exists() else {**identity}
         before, now = (
             {**run.pop("settings"), **run} for run in (old, {**identity})
@@ -488,15 +491,7 @@ class StageRunner:
         }
         if self.settings.stage == "grpo":
             # the updates on one batch repeat its numbers
-            batches = steps.drop_duplicates("batch")
-            answers = batches["answers"].sum()
-            metrics |= {
-                "truncated": (batches["truncated"] * batches["answers"]).sum()
-                / answers,
-                "unknown_rewards": batches["unknown_rewards"].sum() / answers,
-                "groups": pd.DataFrame(batches["groups"].tolist()).sum().to_dict(),
-                "seconds_judge": batches["seconds_judge"].sum(),
-            }
+            metrics |= batch_metrics(steps.drop_duplicates("batch"))
         if self.job.heldout:
             metrics |= self.comparison()
         notes = self.notes(metrics)
@@ -691,6 +686,17 @@ class StageRunner:
         )
         write_json(self.out / "trivial.json", means)
         return metrics | {"trivial": means, "trivial_prompts": len(some)}
+
+
+def batch_metrics(batches: pd.DataFrame) -> dict[str, Any]:
+    """What metrics.json holds of the answers in training; batches : rows of steps.jsonl, one a batch."""
+    answers = batches["answers"].sum()
+    return {
+        "truncated": (batches["truncated"] * batches["answers"]).sum() / answers,
+        "unknown_rewards": batches["unknown_rewards"].sum() / answers,
+        "groups": pd.DataFrame(batches["groups"].tolist()).sum().to_dict(),
+        "seconds_judge": batches["seconds_judge"].sum(),
+    }
 
 
 def has_begun(out: Path) -> bool:
