@@ -330,13 +330,17 @@ class Result:
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
         m = self.metrics
-        shown: dict[str, Any] = {
+        card_values: dict[str, Any] = {
             GAIN: self.gain,
             "Strict passes": self.strict,
             "Minutes": f"{m['seconds'] / 60:.1f}",
         }
         blocks: list[Any] = [
-            Card(title, shown.get(title, format_number(x["value"])), x["caption"])
+            Card(
+                title,
+                card_values.get(title, format_number(x["value"])),
+                x["caption"],
+            )
             for title, x in self.headlines.items()
         ]
         blocks += [*m["notes"], self.plot()]
