@@ -1,6 +1,6 @@
 """Teach a small model how sure it may be, by GRPO: `python data/train_confidence.py ARM SEED [OUT]`.
 
-Both arms begin with the same SFT, which shows right answers with a confidence drawn at random. Then ARM "proper" is paid
+Both arms begin with the same SFT: right answers with a confidence drawn at random. Then ARM "proper" is paid
 by the proper score of answer and confidence (Damani et al. 2025, RLCR: right - (confidence - right)^2), and ARM
 "right" by the right answer alone. The questions are those of ladder.jsonl that have an answer.
 """
@@ -55,7 +55,8 @@ def main(arm: str, seed: int, folder: Path, **changes) -> None:
     rows = demonstrations(shown, seed, folder / f"demonstrations-{seed}.jsonl")
     sft = {"stage": "sft", "rows": str(rows), "steps": 24, "batch": 16, "lr": 5e-4}
     first = kit.train(tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}")
-    grpo = {"steps": 60, "group_size": 8, "prompts_per_step": 6, "lr": 1e-4, "options": {"lr_scheduler_type": "constant"}}
+    grpo = {"steps": 60, "group_size": 8, "prompts_per_step": 6, "lr": 1e-4}
+    grpo["options"] = {"lr_scheduler_type": "constant"}
     settings = {**common, **paid, **grpo, "adapter": str(first.adapter), **changes}
     print(kit.train(tasks, **settings, out=folder / f"{arm}-{seed}"))
 
