@@ -49,13 +49,13 @@ def main(arm: str, seed: int, folder: Path, **changes) -> None:
     shown = [t for t in tasks if not t.held_out][:140]
     common = {
         "model": "SmolLM2-135M-Instruct", "seed": seed, "max_answer_tokens": 20,
-        "eval_samples": 4, "eval_temperature": 1.0, "temperature": 1.0, "save_every": 0,
+        "eval_samples": 1, "eval_temperature": 1.0, "temperature": 1.0, "save_every": 0,
     }  # fmt: skip
     paid = {"reward": {"components": [{"kind": "verifier", "verifier": VERIFIERS[arm]}]}}
     rows = demonstrations(shown, seed, folder / f"demonstrations-{seed}.jsonl")
     sft = {"stage": "sft", "rows": str(rows), "steps": 24, "batch": 16, "lr": 5e-4}
     first = kit.train(tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}")
-    grpo = {"steps": 60, "group_size": 8, "prompts_per_step": 6, "lr": 1e-4}
+    grpo = {"steps": 60, "group_size": 8, "prompts_per_step": 6, "lr": 1e-4, "eval_samples": 2}
     grpo["options"] = {"lr_scheduler_type": "constant"}
     settings = {**common, **paid, **grpo, "adapter": str(first.adapter), **changes}
     print(kit.train(tasks, **settings, out=folder / f"{arm}-{seed}"))
