@@ -36,7 +36,7 @@ def demonstrations(tasks: list[kit.Task], seed: int, file: Path) -> Path:
     """Right answers with a confidence that says nothing, as rows for SFT."""
     rng, rows = random.Random(seed), []
     for task in tasks:
-        text = f"Answer: {exact_answer(task)}\nConfidence: {rng.choice(PERCENT)}%"
+        text = f"Answer: {task.truth['facts'][0]['text']}\nConfidence: {rng.choice(PERCENT)}%"
         rows.append({"id": task.id, "prompt": task.prompt, "system": task.system, "completion": text})
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
