@@ -55,7 +55,7 @@ def main(arm: str, seed: int, folder: Path, **changes) -> None:
     rows = demonstrations(shown, seed, folder / f"demonstrations-{seed}.jsonl")
     sft = {"stage": "sft", "rows": str(rows), "steps": 24, "batch": 16, "lr": 5e-4}
     first = kit.train(tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}")
-    grpo = {"steps": 60, "group_size": 8, "prompts_per_step": 6, "lr": 1e-4, "eval_samples": 2}
+    grpo = {"steps": 40, "group_size": 8, "prompts_per_step": 6, "lr": 3e-4, "eval_samples": 2}
     grpo["options"] = {"lr_scheduler_type": "constant"}
     settings = {**common, **paid, **grpo, "adapter": str(first.adapter), **changes}
     print(kit.train(tasks, **settings, out=folder / f"{arm}-{seed}"))
