@@ -1,6 +1,7 @@
 """Finished runs that ship with the kit: held-out answers by run and stage. Code decides them again when they are read.
 
-`data/learning.json`: `kit train instructions` over seeds, and a control whose rewards changed hands at random.
+`data/learning.json`: `kit train instructions` over seeds, and a control whose rewards changed hands at random;
+    `instructions_soft`, where its gates are ordinary criteria.
 `data/ladder_runs.json`: `kit train ladder_chain` and `ladder_confidence` over seeds.
 """
 
@@ -29,6 +30,7 @@ from .result import Result
 # config -> its file of runs, the file of its tasks
 STORED_RUNS = {
     "instructions": ("learning.json", "instructions.jsonl"),
+    "instructions_soft": ("learning.json", "instructions.jsonl"),
     "ladder_chain": ("ladder_runs.json", "ladder.jsonl"),
     "ladder_confidence": ("ladder_runs.json", "ladder.jsonl"),
 }
@@ -142,7 +144,7 @@ class Stored:
 
 
 def stored(name: str = "instructions", *, path: str | Path | None = None) -> Stored:
-    """The stored runs of "instructions", "ladder_chain" or "ladder_confidence"."""
+    """The stored runs of "instructions", "instructions_soft", "ladder_chain" or "ladder_confidence"."""
     from ..data import load
 
     require_name("stored run", name, STORED_RUNS, where="stored")
