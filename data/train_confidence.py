@@ -2,7 +2,8 @@
 
 Both arms begin with the same SFT: right answers with a confidence drawn at random. Then ARM "proper" is paid
 by the proper score of answer and confidence (Damani et al. 2025, RLCR: right - (confidence - right)^2), and ARM
-"right" by the right answer alone. The questions are those of ladder.jsonl that have an answer.
+"right" by the right answer alone. The questions are those of ladder.jsonl that have an answer: SFT sees all kinds,
+GRPO two easy and two hard ones. Where most kinds were easy, "90%" paid well on the whole, and nothing else was tried.
 """
 
 import json
@@ -17,6 +18,7 @@ from kit.system import paths
 from kit.training.rows import exact_answer
 
 SYSTEM = "Give the answer, and your confidence from 0% to 100%."
+KINDS = ("sum 1", "sum 3", "reverse 3", "reverse 5")
 PERCENT = (10, 30, 50, 70, 90)
 VERIFIERS = {"proper": "uncertainty", "right": "factual"}
 
@@ -55,10 +57,11 @@ def main(arm: str, seed: int, folder: Path, **changes) -> None:
     rows = demonstrations(shown, seed, folder / f"demonstrations-{seed}.jsonl")
     sft = {"stage": "sft", "rows": str(rows), "steps": 24, "batch": 16, "lr": 5e-4}
     first = kit.train(tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}")
-    grpo = {"steps": 40, "group_size": 8, "prompts_per_step": 6, "lr": 3e-4, "eval_samples": 2}
+    grpo = {"steps": 40, "group_size": 8, "prompts_per_step": 6, "lr": 2e-4, "eval_samples": 2}
     grpo["options"] = {"lr_scheduler_type": "constant"}
     settings = {**common, **paid, **grpo, "adapter": str(first.adapter), **changes}
-    print(kit.train(tasks, **settings, out=folder / f"{arm}-{seed}"))
+    asked = [t for t in tasks if t.kind in KINDS]
+    print(kit.train(asked, **settings, out=folder / f"{arm}-{seed}"))
 
 
 if __name__ == "__main__":
