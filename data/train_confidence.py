@@ -3,7 +3,7 @@
 Both arms begin with the same SFT: right answers with a confidence drawn at random. Then ARM "proper" is paid
 by the proper score of answer and confidence (Damani et al. 2025, RLCR: right - (confidence - right)^2), and ARM
 "right" by the right answer alone. The questions are those of ladder.jsonl that have an answer: SFT sees all kinds,
-GRPO two easy and two hard ones. Where most kinds were easy, "90%" paid well on the whole, and nothing else was tried.
+GRPO an easy and a hard one, which look different. With all six kinds, one run ended at "90%" whatever the question.
 """
 
 import json
@@ -18,7 +18,7 @@ from kit.system import paths
 from kit.training.rows import exact_answer
 
 SYSTEM = "Give the answer, and your confidence from 0% to 100%."
-KINDS = ("sum 1", "sum 3", "reverse 3", "reverse 5")
+KINDS = ("sum 1", "reverse 5")
 PERCENT = (10, 30, 50, 70, 90)
 VERIFIERS = {"proper": "uncertainty", "right": "factual"}
 
