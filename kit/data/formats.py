@@ -523,7 +523,7 @@ FORMATS: dict[str, tuple[RowTest, Callable[[Row], None]]] = {
 # Fields with a meaning in some form. Where the form of a row does not read one, its meaning would be lost.
 READ_BY_A_FORM = frozenset(
     (
-        *QUESTION, *LISTS, "input", "context", "criterion", "weight", "points", "required", "levels", "check", "label",
+        *QUESTION, *LISTS, "input", "context", "criterion", "weight", "points", "required", "check", "label",
         "labels", "response", "chosen", "rejected", "completion", "output", "answer", "expected_answer", "truth",
         "ground_truth", "verifiers", "applicable_verifiers", "instruction_id_list", "kwargs", "reward_model",
         "answer critical",

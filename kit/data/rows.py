@@ -161,7 +161,9 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
 
 # The rows of a file have the same names.
 @functools.lru_cache(maxsize=1000)
-def near_names(names: tuple[str, ...], ours: Collection[str]) -> dict[str, str]:
+def near_names(
+    names: tuple[str, ...], ours: Collection[str], *, cutoff: float = NEAR
+) -> dict[str, str]:
     """Names that are one of ours but for a slip or capital letters -> our name."""
     out = {}
     for name in names:
@@ -171,7 +173,7 @@ def near_names(names: tuple[str, ...], ours: Collection[str]) -> dict[str, str]:
             and not re.search(r"\d", name)
         ):
             for near in difflib.get_close_matches(
-                name.lower(), ours, n=1, cutoff=NEAR
+                name.lower(), ours, n=1, cutoff=cutoff
             ):
                 out[name] = near
     return out

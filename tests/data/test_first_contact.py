@@ -162,6 +162,14 @@ def test_a_field_that_any_form_reads_is_never_merely_unread(row):
         load([row])
 
 
+@pytest.mark.parametrize("name", ["level", "content", "labeler", "height"])
+def test_a_word_of_its_own_is_kept_though_it_is_like_one_of_ours(tmp_path, name):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"prompt": "p", "rubrics": ["x"], name: "y"}) + "\n")
+    (task,) = load(file)
+    assert task.meta[name] == "y"
+
+
 def test_several_fields_may_be_notes():
     row = {
         "id": "t",
