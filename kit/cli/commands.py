@@ -150,8 +150,15 @@ def _after_inspect(
     if not out and (map or format != "auto"):
         # Only `kit inspect` knows the file's own names of its fields.
         return inspect_command(file, map=map, format=format.removeprefix("auto"))
+    if not tasks.tasks and not tasks.responses:
+        # The file holds either people's labels or what a judge wrote.
+        is_people = any(v.judge.startswith("human") for v in tasks.verdicts)
+        sides = [out or file, "VERDICTS"] if is_people else ["LABELS", out or file]
+        return (
+            f"compare people with a judge: {command_line('agree', 'TASKS', *sides)}"
+        )
     if not tasks.tasks:
-        return f"name it behind the file of its tasks: kit judge TASKS {file}"
+        return f"name it behind the file of its tasks: {command_line('judge', 'TASKS', out or file)}"
     if not any(t.criteria or t.truth for t in tasks):
         return "add criteria to its tasks, or name it as `rows` of a training: kit train CONFIG"
     if not tasks.responses:

@@ -459,11 +459,16 @@ def pasted(capsys, out):
     """The command of the last line "next: ..." as it would be pasted; its exit code and output."""
     following = out.strip().splitlines()[-1].removeprefix("next: ")
     words = shlex.split(following[following.index("kit ") :])
-    return run(capsys, *words[1:])
+    return run(capsys, *(PLACEHOLDERS.get(word, word) for word in words[1:]))
+
+
+# What a user puts in place of the words in capitals.
+PLACEHOLDERS = {"TASKS": "train.jsonl", "LABELS": "l1.csv", "VERDICTS": "v.jsonl"}
 
 
 THEIRS = {"qid": "q1", "prompt": "Say hello.", "rubrics": [{"desc": "Says hello.", "points": 2}]}
 LABELLED = DATA / "judge_labels.jsonl"
+REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
 
 
 @pytest.mark.parametrize(
@@ -472,6 +477,9 @@ LABELLED = DATA / "judge_labels.jsonl"
         (["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id"], "desc=text --map qid=task_id"),
         (["inspect", "both.jsonl"], "both.jsonl --judge endpoint --estimate"),
         (["inspect", "both.jsonl", "--out", "own.jsonl"], "judge own.jsonl"),
+        (["inspect", "replies.csv", "--map", REPLIES, "--out", "my replies.jsonl"], "judge TASKS 'my replies.jsonl'"),
+        (["inspect", "l1.csv"], "agree TASKS l1.csv VERDICTS"),
+        (["inspect", "v.jsonl"], "agree TASKS LABELS v.jsonl"),
         (["judge", "tasks.jsonl", "answers.jsonl"], "--answers answers.jsonl"),
         (["judge", "tasks.jsonl", "answers.jsonl", "--out", "v 2.jsonl"], "'v 2.jsonl'"),
         (["judge", LABELLED, "--judge", "replay:small", "--set", "how=one", "--estimate"], "--set how=one"),
@@ -492,6 +500,7 @@ def test_the_printed_next_step_runs_when_it_is_pasted(
     Path("both.jsonl").write_text(
         Path("tasks.jsonl").read_text() + Path("answers.jsonl").read_text()
     )
+    Path("replies.csv").write_text("recipe,answer_id,text,model\nt1,a,Red.,m\nt2,a,Blue.,m\n")
     labelled_files()
     check = {"name": "contains", "any": ["e"], "whole": False}
     rows = [
