@@ -48,8 +48,9 @@ class Options(
     base_url : an OpenAI-compatible server; None is OpenAI's. key_env : the variable with
         its key (default: OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
     how : "all" criteria in one call, "one" criterion a call, k criteria a call, or
-        "word": one yes or no per criterion with P(met) from its log-probabilities and
-        without a reason. Each word has a connection of its own.
+        "word": one yes or no per criterion with P(met) from its log-probabilities, which
+        decides (met from .5 on), and without a reason. The word itself decides where the
+        server gives no log-probabilities. Each word has a connection of its own.
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
@@ -299,7 +300,10 @@ def small(**options: Any) -> ServedJudge:
 
 
 def local(**options: Any) -> ServedJudge:
-    """The judge `local`: SmolLM2-135M-Instruct, the smallest. It is quick and poor."""
+    """The judge `local`: SmolLM2-135M-Instruct, the smallest. It is quick and poor.
+
+    Its word is forced to "yes" or "no" in lower case; P(met) counts all spellings and decides.
+    """
     # Without a grammar this model replies in a sentence; P(met) is read before it acts.
     options.setdefault("extra", {"grammar": 'root ::= "yes" | "no"'})
     return ServedJudge(small_gguf(), **options)

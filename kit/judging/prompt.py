@@ -271,6 +271,9 @@ def is_number(x: Any) -> bool:
 def read_one_word(reply: Reply) -> Reading:
     """yes or no, with P(met) from the candidates of the first token.
 
+    P(met) decides where it is known. A grammar may force a rare spelling, "yes" where
+    "Yes" and "No" are likely, so the word alone may be on the other side.
+
     >>> top = [{"token": "yes", "logprob": -0.5}, {"token": "no", "logprob": -1.5}]
     >>> row = {"token": "yes", "top_logprobs": top}
     >>> reading = read_one_word(Reply(text="Yes.", logprobs={"content": [row]}))
@@ -280,18 +283,24 @@ def read_one_word(reply: Reply) -> Reading:
     word = reply.text.strip().strip(".").lower()
     if word not in WORDS:
         return unknown(f"neither yes nor no: {reply.text!a:.60}")
-    reading: Reading = {"status": WORDS[word], "p": None}
+    p = None
     # Servers send other forms than documented, or none.
     with contextlib.suppress(LookupError, TypeError, StopIteration):
         # A line break may stand before the word.
         first = next(
             row for row in reply.logprobs["content"] if str(row["token"]).strip()
         )
-        reading["p"] = met_share(
+        p = met_share(
             [(str(row["token"]), row["logprob"]) for row in first["top_logprobs"]],
             {"yes": True, "no": False},
         )
-    return reading
+    if p is not None and (p >= 0.5) != (word == "yes"):
+        return {
+            "status": "met" if p >= 0.5 else "unmet",
+            "p": p,
+            "reason": f'the reply is "{word}", but P(met) counts all spellings and decides',
+        }
+    return {"status": WORDS[word], "p": p}
 
 
 def met_share(

@@ -102,8 +102,9 @@ def words(limit, asked):
         return error(400, "'logprobs' must be true if 'top_logprobs' is used", param="top_logprobs")
     data = chat(honest(asked))
     if sent:
-        rows = [{"token": "yes", "logprob": -0.2}, {"token": "no", "logprob": -1.7}][:sent]
-        content = [{"token": "yes", "top_logprobs": rows}]
+        word, other = ("yes", "no") if honest(asked) == "yes" else ("no", "yes")
+        rows = [{"token": word, "logprob": -0.2}, {"token": other, "logprob": -1.7}][:sent]
+        content = [{"token": word, "top_logprobs": rows}]
         data["choices"][0]["logprobs"] = {"content": content}
     return data
 
@@ -118,6 +119,34 @@ def test_fewer_candidates_before_none_and_a_lost_probability_is_said(limit, sent
     assert are_true(verdicts) and all((v.p is not None) == has_p for v in verdicts)
     assert server.calls[-1].body.get("top_logprobs") == sent
     assert ("no P(met)" in caplog.text) is not has_p
+
+
+# What SmolLM2-135M gave beside the words that its grammar forced.
+SPELLINGS = {
+    "w0": ("yes", "unmet", {"No": -2.99, "Yes": -3.36, "yes": -5.14, "no": -5.19}),
+    "w1": ("no", "met", {"Yes": -2.99, "No": -3.36, "no": -5.14, "yes": -5.19}),
+    "w2": ("yes", "met", {"Yes": -3.23, "No": -3.86}),
+}
+
+
+def forced(asked):
+    """A server whose grammar allows lower case only, and whose candidates come before it."""
+    word, _, tops = SPELLINGS[asked.answer.split()[0]]
+    rows = [{"token": token, "logprob": x} for token, x in tops.items()]
+    data = chat(word)
+    data["choices"][0]["logprobs"] = {"content": [{"token": word, "top_logprobs": rows}]}
+    return data
+
+
+def test_a_verdict_of_one_word_follows_p_and_says_so_where_the_word_differs():
+    with FakeServer(forced) as server:
+        verdicts = run(server, how="word", concurrency=1)
+    for v in verdicts:
+        word, status, _ = SPELLINGS[f"w{int(v.response_id[1:]) % 3}"]
+        assert v.status == status and (v.p >= 0.5) == (status == "met")
+        assert v.value == float(status == "met")
+        said = f'the reply is "{word}"' in (v.reason or "")
+        assert said == ((word == "yes") != (status == "met"))
 
 
 def test_the_schema_can_be_turned_off(ledger):
