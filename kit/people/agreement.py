@@ -89,7 +89,8 @@ class AgreementReport:
     judge is unknown), too_kind and too_strict (the judge gives credit that people refuse, and the
     reverse). disagreements : each with prompt, answer, criterion and both verdicts, those on which
     the judge is surest first. people : kappa of each two people who labelled the same rows, which
-    is what a judge can reach.
+    is what a judge can reach. Left out and counted: unknown (the judge's verdict on a labelled row), undecided
+    (people are split, or say unknown), unmatched (labels of rows that the judge gave no verdict on).
     """
 
     overall: Agreement
@@ -97,6 +98,8 @@ class AgreementReport:
     disagreements: pd.DataFrame
     unknown: int
     people: Results
+    undecided: int = 0
+    unmatched: int = 0
 
     @property
     def worst(self) -> pd.DataFrame:
@@ -127,9 +130,12 @@ class AgreementReport:
 
     @property
     def note(self) -> str:
-        """What is left out: labelled rows that the judge left unknown, criteria with few labels."""
+        """What is left out: rows without a verdict or a label that counts, criteria with few labels."""
         few = int((self.criteria["n"] < FEWEST_LABELS).sum())
-        text = f"{self.unknown} labelled rows are unknown to the judge; they are left out."
+        text = (
+            f"Left out: {self.unknown} labelled rows are unknown to the judge, people are split or undecided "
+            f"on {self.undecided}, {self.unmatched} have no verdict of the judge."
+        )
         if few:
             text += f" {few} criteria with fewer than {FEWEST_LABELS} labels are not listed."
         return text
@@ -191,6 +197,7 @@ def agreement_report(
     people = [*getattr(labels, "verdicts", labels)]
     rows = judge_beside_people(tasks, people, verdicts)
     rows = rows[rows["human"].notna()]
+    decided = labels_of(people)["human"].notna()
     groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
     criteria = [_criterion_row(*names, rows=part) for names, part in groups]
     # The surest disagreement first; of equally sure ones, the heaviest first.
@@ -208,6 +215,9 @@ def agreement_report(
         # Tasks without their answers have no such column.
         disagreements=wrong.reindex(columns=WORST_COLUMNS).reset_index(drop=True),
         unknown=int(rows["value"].isna().sum()),
+        undecided=int((~decided).sum()),
+        # A judge that answered twice has a row for each of its answers.
+        unmatched=int(decided.sum()) - len(rows[IDS].drop_duplicates()),
         people=kappas_between(v for v in people if v.judge.startswith("human:")),
     )
 

@@ -24,7 +24,8 @@ SHIPPED = {  # file -> form, tasks, criteria, criteria by code, held out, answer
     "support_labels.jsonl": ("table", 12, 48, 0, 0, 24, 96),
     "support.jsonl": ("rubric", 110, 440, 0, 30, 0, 0),
     "support_answers.jsonl": ("answers", 0, 0, 0, 0, 80, 0),
-    "support_run_answers.jsonl": ("answers", 0, 0, 0, 0, 330, 0),
+    "support_run_answers.jsonl": ("answers", 0, 0, 0, 0, 390, 0),
+    "confidence_answers.jsonl": ("answers", 0, 0, 0, 0, 480, 0),
     "short_answers.json": ("rlvr", 80, 400, 400, 40, 0, 0),
 }
 
@@ -52,6 +53,7 @@ def test_a_shipped_file_has_its_counts(name, tmp_path):
         ("citations.jsonl", "citation_answers.jsonl"),
         ("facts.jsonl", "fact_answers.jsonl"),
         ("support.jsonl", "support_run_answers.jsonl"),
+        ("ladder.jsonl", "confidence_answers.jsonl"),
     ],
 )
 def test_shipped_answers_join_their_tasks(tasks, answers):

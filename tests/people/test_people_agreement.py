@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from msgspec.structs import replace
 
 import kit
 from kit.data import TaskSet
@@ -116,6 +117,19 @@ def test_two_people_are_what_a_judge_can_reach():
     assert report.people["human:ann and human:ben"].n == 20
     assert "human:ann and human:ben: 1.000" in str(report)
     assert "kappa of human:ann and human:ben" in report._repr_html_()
+
+
+def test_labels_that_count_for_nothing_are_counted_and_said():
+    tasks, labels, verdicts = material(noise=0)
+    kept = agreement_report(tasks, labels, verdicts).criteria["n"].sum()
+    strange = [replace(v, task_id="another") for v in labels[:3]]
+    split = [
+        replace(v, judge="human:ben", status="unmet" if v.value else "met") for v in labels[3:5]
+    ]
+    report = agreement_report(tasks, [*strange, *labels[3:], *split], verdicts)
+    assert (report.undecided, report.unmatched) == (2, 3)
+    assert report.criteria["n"].sum() == kept - 5
+    assert "undecided on 2, 3 have no verdict of the judge" in str(report)
 
 
 def test_grades_are_taken_for_their_verdicts():
