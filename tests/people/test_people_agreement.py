@@ -122,10 +122,8 @@ def test_two_people_are_what_a_judge_can_reach():
 def test_labels_that_count_for_nothing_are_counted_and_said():
     tasks, labels, verdicts = material(noise=0)
     kept = agreement_report(tasks, labels, verdicts).criteria["n"].sum()
-    strange = [replace(v, task_id="another") for v in labels[:3]]
-    split = [
-        replace(v, judge="human:ben", status="unmet" if v.value else "met") for v in labels[3:5]
-    ]
+    strange = [replace(v, task_id=f"not {v.task_id}") for v in labels[:3]]
+    split = [verdict(*v.ids, sides(v.value == 0), "human:ben") for v in labels[3:5]]
     report = agreement_report(tasks, [*strange, *labels[3:], *split], verdicts)
     assert (report.undecided, report.unmatched) == (2, 3)
     assert report.criteria["n"].sum() == kept - 5
