@@ -45,8 +45,9 @@ def bare(judge: Any, number: int) -> tuple[float, float]:
             request = next(judge.plan(Question.of(task, [answer], [c])))
             body = {"messages": request.messages, "max_completion_tokens": request.max_tokens}
             bodies.append(json.dumps({**body, **request.fields}).encode())
-    heads = {"Content-Type": "application/json", "Authorization": f"Bearer {judge.server.key}"}
-    address, evaluated, total = f"{judge.server.address}/chat/completions", 0, 0
+    base_url, key = judge.server.address_and_key()
+    heads = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    address, evaluated, total = f"{base_url}/chat/completions", 0, 0
     start = time.perf_counter()
     for body in bodies:
         with urllib.request.urlopen(urllib.request.Request(address, body, heads)) as reply:
