@@ -41,8 +41,8 @@ def wait(
 ) -> T:
     """Run a coroutine on the loop from synchronous code and return its result.
 
-    Ctrl-C calls `stop`, which forbids new calls, and waits for the calls in flight: they
-    are paid. A second Ctrl-C cancels them.
+    Ctrl-C calls `stop` and those of the runs in the coroutine, which forbids new calls, and
+    waits for the calls in flight: they are paid. A second Ctrl-C cancels them.
     """
     # On its own thread the loop would wait for itself for ever.
     if threading.current_thread().name == THREAD:
@@ -54,11 +54,16 @@ def wait(
     try:
         return future.result()
     except KeyboardInterrupt:
-        background_loop().call_soon_threadsafe(stop)
+        for each in (stop, *_stops):
+            background_loop().call_soon_threadsafe(each)
         future.exception()
         raise
     finally:
         future.cancel()
+
+
+# What stops each run that goes on inside a coroutine: Ctrl-C ends them, too.
+_stops: list[Callable[[], None]] = []
 
 
 async def wait_elsewhere(
@@ -66,12 +71,15 @@ async def wait_elsewhere(
 ) -> T:
     """The same for code on any event loop. A cancelled caller ends no call in flight."""
     future = asyncio.run_coroutine_threadsafe(coroutine, background_loop())
+    _stops.append(stop)
     # Shielded, because cancelling the caller must not cancel a call that is paid.
     try:
         return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError:
         background_loop().call_soon_threadsafe(stop)
         raise
+    finally:
+        _stops.remove(stop)
 
 
 def close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
