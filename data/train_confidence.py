@@ -48,20 +48,20 @@ def demonstrations(tasks: list[kit.Task], seed: int, file: Path) -> Path:
 def main(arm: str, seed: int, folder: Path, **changes) -> None:
     """SFT on 140 questions once a seed, then GRPO paid by the arm's verifier."""
     tasks = questions()
-    shown = [t for t in tasks if not t.held_out][:140]
+    examples = [t for t in tasks if not t.held_out][:140]
     common = {
         "model": "SmolLM2-135M-Instruct", "seed": seed, "max_answer_tokens": 20,
         "eval_samples": 1, "eval_temperature": 1.0, "temperature": 1.0, "save_every": 0,
     }  # fmt: skip
     paid = {"reward": {"components": [{"kind": "verifier", "verifier": VERIFIERS[arm]}]}}
-    rows = demonstrations(shown, seed, folder / f"demonstrations-{seed}.jsonl")
+    rows = demonstrations(examples, seed, folder / f"demonstrations-{seed}.jsonl")
     sft = {"stage": "sft", "rows": str(rows), "steps": 24, "batch": 16, "lr": 5e-4}
     first = kit.train(tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}")
     grpo = {"steps": 40, "group_size": 8, "prompts_per_step": 6, "lr": 2e-4, "eval_samples": 2}
     grpo["options"] = {"lr_scheduler_type": "constant"}
     settings = {**common, **paid, **grpo, "adapter": str(first.adapter), **changes}
-    asked = [t for t in tasks if t.kind in KINDS]
-    print(kit.train(asked, **settings, out=folder / f"{arm}-{seed}"))
+    two_kinds = [t for t in tasks if t.kind in KINDS]
+    print(kit.train(two_kinds, **settings, out=folder / f"{arm}-{seed}"))
 
 
 if __name__ == "__main__":
