@@ -1,5 +1,6 @@
 """Tests of judging: the helpers' folder is importable, and no key of the user is used."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from judged_words import KEY
+
+# A background shell ignores Ctrl-C, and its children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -11,6 +14,7 @@ from fake_server import FakeServer
 from judged_words import TASK, answers, are_true, endpoint, start
 
 import kit
+from kit import cli
 
 
 def until(condition, seconds=60):
@@ -78,6 +82,48 @@ def test_ctrl_c_waits_for_calls_in_flight_and_starts_no_new_ones(ledger):
         assert "KeyboardInterrupt" in errors and process.returncode != 0
         assert len(server.calls) <= 12
         assert len(complete_answers(ledger)) == len(server.calls)
+
+
+def count_stored(path):
+    with kit.Ledger(path) as book:
+        return len(list(book.verdicts()))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "name", ["judge", "explain", pytest.param("train", marks=pytest.mark.slow)]
+)
+def test_a_signal_ends_a_command_soon_and_its_rerun_asks_the_rest(
+    tmp_path, monkeypatch, name, sent
+):
+    """`kit explain` and `kit train` judge inside a coroutine of theirs, `kit judge` does not."""
+    ledger, file = tmp_path / "ledger.sqlite", tmp_path / "tasks.jsonl"
+    monkeypatch.setenv("KIT_LEDGER", str(ledger))
+    monkeypatch.chdir(tmp_path)
+    criteria = [kit.Criterion(id=f"k{i}", text=f"says w{i}") for i in range(20)]
+    task = kit.Task(id="t", prompt="Name words.", criteria=criteria, split="test")
+    some = [task, kit.Task(id="u", prompt="Name one word.", criteria=criteria[:1])]
+    kit.save(file, kit.data.TaskSet(tasks=some, responses=answers(1, task)))
+    with FakeServer(delay=0.3) as server:
+        judge = endpoint(server, how="one", concurrency=1)
+        words = [name, str(file), "--judge", json.dumps(judge)]
+        if name == "train":
+            options = {"model": "tiny-random", "steps": 1, "judge": judge, "ledger": str(ledger)}
+            config = tmp_path / "config.yaml"
+            config.write_text(json.dumps({"tasks": str(file), "max_answer_tokens": 8, **options}))
+            words = [name, str(config), "--profile", "test", "--set", f"out={tmp_path / 'run'}"]
+        command = [sys.executable, "-m", "kit", *words]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        # One at a time: the first verdicts are in the ledger.
+        until(lambda: len(server.calls) == 3, 200)
+        process.send_signal(sent)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130 and "the same command goes on" in errors, errors
+        # Of twenty questions, those in flight were answered, and the others not asked.
+        assert 3 <= len(server.calls) == count_stored(ledger) < 15
+        server.delay = 0
+        assert cli.main(words) == 0
+        assert 20 <= count_stored(ledger) == len(server.calls)
 
 
 def test_a_cancelled_caller_leaves_the_calls_in_flight_to_the_ledger(ledger):
