@@ -113,17 +113,22 @@ class LLMJudge(Judge):
         # Models that think take no other temperature than their default.
         if o.temperature is not None and not self.thinking:
             self.parameters["temperature"] = o.temperature
-        # All that shapes a verdict is part of each key. Price and limits do not.
-        self.identity: dict[str, Any] = {
-            "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
+        self.identity = self._make_identity()
+
+    def _make_identity(self) -> dict[str, Any]:
+        """All that shapes a verdict: a part of each key. Price and limits do not."""
+        o = self.options
+        identity = {
+            "model": self.model, "base_url": o.base_url, "how": o.how, "system": self.system,
             "parameters": self.parameters, "max_tokens": o.max_tokens,
             "confidence": o.confidence, "sample": 0, "version": self.version,
         }  # fmt: skip
         # Keys that are stored today have no such fields.
         if not o.schema:
-            self.identity["schema"] = False
+            identity["schema"] = False
         if not type(self).__module__.startswith("kit."):
-            self.identity["class"] = type(self).__qualname__
+            identity["class"] = type(self).__qualname__
+        return identity
 
     # -- what to ask, and how to read it ------------------------------------------
     def messages(self, question: Question) -> list[dict[str, str]]:

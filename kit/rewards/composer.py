@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -223,23 +221,19 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         verdicts = [v for v in verdicts if v.answer_ids == ids]
         scores, steps = self.scores_and_steps(task, response, verdicts)
         low, high = steps[-1].low, steps[-1].high
-        score, excluded = paid_score(low, high, self.max_width * self.scale), None
-        if not any(scores[c.name].applies and c.weight for c in self.components):
-            score, excluded = None, "no component applies"
-        elif score is None:
-            excluded = "too much is unknown"
+        excluded = self._why_excluded(low, high, scores)
         # Tokens of the verdicts that were judged now; a stored one costs nothing.
-        fresh = list(itertools.filterfalse(attrgetter("cached"), verdicts))
+        fresh = [v for v in verdicts if not v.cached]
         return Grade(
             task_id=task.id,
             response_id=response.id,
-            score=score,
+            score=None if excluded else low,
             score_low=low,
             score_high=high,
             verdicts=tuple(verdicts),
             usage={
-                "tokens_in": sum(map(attrgetter("tokens_in"), fresh)),
-                "tokens_out": sum(map(attrgetter("tokens_out"), fresh)),
+                "tokens_in": sum(v.tokens_in for v in fresh),
+                "tokens_out": sum(v.tokens_out for v in fresh),
             },
             cost=sum(v.cost for v in verdicts),
             parts={c.name: self._paid_part(c, scores) for c in self.components},
@@ -253,6 +247,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 "details": {name: s.details for name, s in scores.items()},
             },
         )
+
+    def _why_excluded(
+        self, low: float, high: float, scores: ScoreByName
+    ) -> str | None:
+        """Why an answer earns no reward; None where it earns one."""
+        if not any(scores[c.name].applies and c.weight for c in self.components):
+            return "no component applies"
+        if paid_score(low, high, self.max_width * self.scale) is None:
+            return "too much is unknown"
+        return None
 
     def scores_and_steps(
         self, task: Task, response: Response, verdicts: list[Verdict]
@@ -288,21 +292,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         self, scores: ScoreByName, format_share: float
     ) -> Iterator[RewardStep]:
         """The arithmetic of a reward, a step a line; the last one holds what is paid."""
-        low = high = total = 0.0
-        yield RewardStep("nothing applies", low, high)
-        for c in self.components:
-            score = scores[c.name]
-            if score.applies:
-                worst, best = c.worst_and_best(score.low, score.high)
-                low += c.weight * worst
-                high += c.weight * best
-                total += abs(c.weight)
-                yield RewardStep(f"add {c.name}, by its weight", low, high)
-        if self.combine == "mean" and total:
-            low, high = low / total, high / total
-            yield RewardStep(
-                f"divide by the sum of the weights, {total:g}", low, high
-            )
+        steps = list(self._combine_scores(scores))
+        yield from steps
+        _, low, high = steps[-1]
         if self.format.mode == "bonus":
             bonus = self.format.bonus * format_share
             low, high = low + bonus, high + bonus
@@ -323,6 +315,24 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         if self.scale != 1:
             low, high = low * self.scale, high * self.scale
             yield RewardStep(f"times {self.scale:g}", low, high)
+
+    def _combine_scores(self, scores: ScoreByName) -> Iterator[RewardStep]:
+        """The weighted sum, or mean, of the components that apply."""
+        low = high = total = 0.0
+        yield RewardStep("nothing applies", low, high)
+        for c in self.components:
+            score = scores[c.name]
+            if score.applies:
+                worst, best = c.worst_and_best(score.low, score.high)
+                low += c.weight * worst
+                high += c.weight * best
+                total += abs(c.weight)
+                yield RewardStep(f"add {c.name}, by its weight", low, high)
+        if self.combine == "mean" and total:
+            low, high = low / total, high / total
+            yield RewardStep(
+                f"divide by the sum of the weights, {total:g}", low, high
+            )
 
     def _range_of(self, scores: ScoreByName) -> tuple[float, float]:
         """The reward's range, with each score anywhere in its own range."""

@@ -1,12 +1,20 @@
 """One answer, whole: what the judge was asked, what it replied, and how the reward came about."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
-from ..judging import JudgeSource, LedgerLike, ajudge_pairs, borrow_ledger, wait
+from ..judging import (
+    JudgeSource,
+    Ledger,
+    LedgerLike,
+    ajudge_pairs,
+    borrow_ledger,
+    wait,
+)
 from ..plots import template
 from ..records import Grade, Response, Task, Verdict
 from ..stats import format_number
@@ -79,34 +87,52 @@ def explain(
     pairs = composer.answers_to_judge([(task, answer)])
     with borrow_ledger(ledger) as store:
         verdicts = wait(ajudge_pairs(pairs, judge=judge, ledger=store))
-        keys: list[str] = []
-        for v in verdicts:
-            # A verdict may be made of votes, or come after a first one.
-            parts = v.meta.get("votes", [v.meta.get("first", {})])
-            keys += filter(None, [v.key, *(part.get("key") for part in parts)])
-        in_ledger = store.get(keys)
-        stored = [store.explain(key) for key in keys if key in in_ledger]
-    sections = {f"{task.id} / {answer.id}": [task.conversation, "", answer.text]}
-    # A call may hold several verdicts; a judge without a server has none.
-    calls = {call["call"]: call for call in stored if "call" in call}
-    for n, call in enumerate(calls.values(), 1):
-        chat = map("[{role}] {content}".format_map, json.loads(call["request"]))
-        sections[f"Call {n} of {call['judge']}"] = [
-            *chat,
-            "",
-            f"[reply] {call['reply']}",
-        ]
-    sections["Verdicts"] = [
-        f"{v.criterion_id}: {v.status}, value {format_number(v.value)}, P(met) {format_number(v.p, 2)} ({v.judge}): "
-        f"{v.reason or v.failure or 'no reason was given'}"
-        for v in verdicts
-    ]
+        calls = _stored_calls(store, verdicts)
     grade = composer.grade(task, answer, verdicts)
     paid = f"paid: {format_number(grade.score)}"
     if grade.score is None:
         paid = f"not paid: {grade.meta['excluded']}"
-    sections["Reward"] = [*_arithmetic(composer, task, answer, verdicts), paid]
+    sections = {
+        f"{task.id} / {answer.id}": [task.conversation, "", answer.text],
+        **_call_sections(calls),
+        "Verdicts": list(map(_verdict_line, verdicts)),
+        "Reward": [*_arithmetic(composer, task, answer, verdicts), paid],
+    }
     return Explanation(grade=grade, sections=sections)
+
+
+def _stored_calls(
+    ledger: Ledger, verdicts: Iterable[Verdict]
+) -> list[dict[str, Any]]:
+    """The calls that verdicts came from, each once; a judge without a server has none."""
+    keys: list[str] = []
+    for v in verdicts:
+        # A verdict may be made of votes, or come after a first one.
+        parts = v.meta.get("votes", [v.meta.get("first", {})])
+        keys += filter(None, [v.key, *(part.get("key") for part in parts)])
+    in_ledger = ledger.get(keys)
+    calls: dict[str, dict[str, Any]] = {}
+    for key in keys:
+        call = ledger.explain(key) if key in in_ledger else {}
+        if "call" in call:
+            calls[call["call"]] = call
+    return list(calls.values())
+
+
+def _call_sections(calls: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The chat and the reply of each call."""
+    sections = {}
+    for n, call in enumerate(calls, 1):
+        chat = map("[{role}] {content}".format_map, json.loads(call["request"]))
+        reply = f"[reply] {call['reply']}"
+        sections[f"Call {n} of {call['judge']}"] = [*chat, "", reply]
+    return sections
+
+
+def _verdict_line(v: Verdict) -> str:
+    value, p = format_number(v.value), format_number(v.p, 2)
+    reason = v.reason or v.failure or "no reason was given"
+    return f"{v.criterion_id}: {v.status}, value {value}, P(met) {p} ({v.judge}): {reason}"
 
 
 def _arithmetic(

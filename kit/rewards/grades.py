@@ -207,6 +207,27 @@ def _template_words(task: Task) -> dict[str, str]:
     }
 
 
+def _citation_texts(task: Task, words: Mapping[str, str]) -> dict[str, str]:
+    """Answers to a task with sources: ids and copies without a claim of their own."""
+    claims_of_policy = {
+        "citation_stuffing": [
+            (i, "This is well documented.") for i in task.sources
+        ],
+        "all_ids_on_one_claim": [(",".join(task.sources), words["question"])],
+        "sources_copied": list(task.sources.items()),
+        "prompt_cited": [(next(iter(task.sources)), words["prompt"])],
+    }
+    texts = {}
+    for name, claims in claims_of_policy.items():
+        # A tag inside a source would break the form, and the gate would hide the policy.
+        snippets = [
+            f"<snippet id={ids}>{CITATION_TAG.sub('', text)}</snippet>"
+            for ids, text in claims
+        ]
+        texts[name] = f"<answer>{' '.join(snippets)}</answer>"
+    return texts
+
+
 def trivial_answers(
     task: Task, extra: Mapping[str, AnswerPolicy] | None = None
 ) -> list[Response]:
@@ -226,23 +247,8 @@ def trivial_answers(
             answer = " ".join(answer.format(**words).split())
             text = f"{text}\nAnswer: {answer}\nConfidence: {percent}%"
         texts[name] = f"<answer>{text}</answer>" if task.sources else text
-    claims_of_policy = {
-        "citation_stuffing": [
-            (i, "This is well documented.") for i in task.sources
-        ],
-        "all_ids_on_one_claim": [(",".join(task.sources), words["question"])],
-        "sources_copied": list(task.sources.items()),
-        "prompt_cited": [(next(iter(task.sources), ""), words["prompt"])],
-    }
-    # Policies for tasks with sources: ids and copies without a claim of their own.
-    for name, claims in claims_of_policy.items():
-        if task.sources:
-            # A tag inside a source would break the form, and the gate would hide the policy.
-            snippets = [
-                f"<snippet id={ids}>{CITATION_TAG.sub('', text)}</snippet>"
-                for ids, text in claims
-            ]
-            texts[name] = f"<answer>{' '.join(snippets)}</answer>"
+    if task.sources:
+        texts |= _citation_texts(task, words)
     for name, function in (extra or {}).items():
         texts[name] = function(task)
     return [
