@@ -61,6 +61,7 @@ from .rows import (
     make_criterion,
     make_task,
     missing_field,
+    near_ids,
     near_names,
     read_chat,
     read_question,
@@ -75,6 +76,9 @@ SNIPPET = re.compile(
 OPENED = re.compile(r"<snippet\s")
 # An interval such as [0, 1] is an answer.
 JSON_TEXT = re.compile(r"\s*(?:\{|\[\s*[{\"])")
+# The fields of all records that a file holds.
+RECORD_FIELDS = Task.__struct_fields__ + Criterion.__struct_fields__
+RECORD_FIELDS += Response.__struct_fields__ + Verdict.__struct_fields__
 FORMULA = re.compile(r"'[=+\-@\t\r]")
 # List of criteria -> (what their ids begin with, the sign of their weights).
 LISTS = {
@@ -87,7 +91,13 @@ LISTS = {
 def read_kit(row: Row) -> None:
     """A record of the kit in its own JSON form."""
     kinds: Any = Task | Response | Verdict
-    record = from_json(row.data, kinds, where="")
+    try:
+        record = from_json(row.data, kinds, where="")
+    except DataError as e:
+        # The message names the field, also where it is one of a criterion.
+        unread = tuple(re.findall("unknown field `(.+?)`", e.what))
+        e.renames = near_names(unread, RECORD_FIELDS)
+        raise
     row.clear()
     if isinstance(record, Task):
         row.task = record
@@ -163,10 +173,12 @@ def read_rubric(row: Row) -> None:
     if not is_blank(truth):
         fields["truth"] = {"answer": truth}
     text = row.take("response", "completion", "output")
-    name = row.id("response_id") or "response"
+    name = row.id("response_id")
+    if name and text is None and "text" in row:
+        raise missing_field(("response",), row)
     make_task(row, made, fields)
     if text is not None:
-        add_answer(row, name, text)
+        add_answer(row, name or "response", text)
 
 
 def _criteria_of_lists(row: Row) -> list[Criterion]:
@@ -448,12 +460,19 @@ def _start_and_answer(value: Any) -> tuple[dict[str, Any], Any]:
 
 def read_sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
+    ids = near_ids(tuple(row)).values() | row.keys()
+    is_answer = "task_id" in ids and row.keys().isdisjoint((*QUESTION, "text"))
+    if is_answer or "response_id" in ids:
+        raise missing_field(("response",), row)
     if row.keys().isdisjoint(DEMONSTRATIONS):
         layout = LAYOUT.fullmatch(row["text"])
+        if layout is None and "criterion_id" in ids:
+            raise missing_field(("criterion",), row)
         if layout is None:
             raise DataError(
                 "the field 'text' is not '### Instruction:', its text, '### Response:', its text",
-                fix="write these headings, each on a line of its own, or the fields prompt and completion",
+                fix="write these headings, each on a line of its own, or the fields prompt and completion; "
+                "rename it to 'prompt' if it is a question, to 'response' if it answers the row's task_id",
             )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
         fields: dict[str, Any] = {"prompt": instruction_of(layout)}
@@ -531,6 +550,13 @@ READ_BY_A_FORM = frozenset(
 )  # fmt: skip
 
 
+KNOWN_FIELDS = READ_BY_A_FORM | frozenset(
+    "record group split kind system tags meta source rater confidence truncated sources levels title history".split()
+)
+# What labels, answers and criteria of a table need. A row in no form that has all but one of these is told of it.
+NEEDED = ((*IDS, "label"), (*IDS[:2], "response"), (IDS[0], IDS[2], "criterion"))
+
+
 def format_of(row: Mapping[str, Any]) -> str | None:
     """The name of the form of a row; None where it is in none.
 
@@ -556,12 +582,22 @@ def format_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def no_form(row: Mapping[str, Any]) -> DataError:
-    """The error for a row that is in no form."""
+    """The error for a row that is in no form: what it lacks, where its fields say so."""
+    ids = near_ids(tuple(row)).values() | row.keys()
+    for needed in NEEDED:
+        lacks = list(itertools.filterfalse(row.__contains__, needed))
+        if lacks and len(ids.intersection(needed)) >= len(needed) - 1:
+            error = missing_field(lacks[:1], row)
+            return DataError(
+                f"the row is in no form that is read: {error.what}",
+                fix=error.fix,
+                renames=error.renames,
+            )
     names = list(row)[:12]
     return DataError(
         f"the row is in no form that is read; its fields are {', '.join(map(repr, names))}",
         fix="rename yours with fields= (--map). Rubrics have task_id, prompt, criteria; answers have "
         "task_id, response_id, response; labels have task_id, response_id, criterion_id, label. "
         "More forms: kit/data/formats.py",
-        renames=near_names(tuple(names), READ_BY_A_FORM),
+        renames=near_names(tuple(names), READ_BY_A_FORM) | near_ids(tuple(names)),
     )

@@ -20,8 +20,14 @@ from ..records import Finding, Response, Task, Verdict, fingerprint, group
 from ..system import paths
 from ..system.settings import require_name
 from .files import Source, parse_chats, row_fields, rows_of
-from .formats import FORMATS, READ_BY_A_FORM, format_of_rows, no_form
-from .rows import ID, Row, near_names, rename_fields
+from .formats import (
+    FORMATS,
+    KNOWN_FIELDS,
+    READ_BY_A_FORM,
+    format_of_rows,
+    no_form,
+)
+from .rows import ID, Row, near_ids, near_names, rename_fields
 
 # Different faults in one message.
 MAX_FAULTS = 20
@@ -265,6 +271,7 @@ class _Reader:
             raise DataError(
                 f"the row is not in the form {self.format!r} of the file",
                 fix=f"write it in that form; its fields are {', '.join(map(repr, row))}",
+                renames=near_names(tuple(row), READ_BY_A_FORM),
             )
         reader(row)
         self._check_unread(row)
@@ -290,8 +297,8 @@ class _Reader:
             raise DataError(
                 f"nothing reads the id {', '.join(map(repr, ids))}",
                 fix="rename the id that other files use to 'task_id' or 'response_id', every other one to 'note'",
-                # Where this is a guess (two ids, or a row that has its id), the row is refused again.
-                renames=dict.fromkeys(ids, "task_id"),
+                # Where the row has its id, it is refused again.
+                renames=near_ids(tuple(row)),
             )
         for name, value in row.items():
             near = near_names((name,), READ_BY_A_FORM, cutoff=SLIP)
@@ -302,9 +309,11 @@ class _Reader:
                     fix="rename it to 'note' if it may be left aside, or write the row in another form",
                     renames=near,
                 )
-            row.note(
-                "unread-field", f"nothing reads the field {name!r}", field=name
-            )
+            message = f"nothing reads the field {name!r}"
+            hints = near_names((name,), KNOWN_FIELDS)
+            if hints:
+                message += f" (did you mean {hints[name]!r}?)"
+            row.note("unread-field", message, field=name)
 
     def _add(self, n: int, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
@@ -437,8 +446,10 @@ class _Reader:
             fields |= dict.fromkeys(old or [yours], ours)
         if fields == self.fields:
             return {}
+        # Rows that could be read say the form of the file.
+        format = self.format if self.tasks or self.records else self.chosen
         try:
-            load([self.originals[n]], format=self.chosen, fields=fields)
+            load([self.originals[n]], format=format, fields=fields)
         except DataError as e:
             return e.renames
         return fields

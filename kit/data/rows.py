@@ -27,6 +27,8 @@ Container = TypeVar("Container", list[Any], dict[str, Any])
 
 # id, qid, question_id, questionId
 ID = re.compile(r"(?i:(?:.*_)?[a-z]?id)|[a-z]+I[dD]")
+# The id of a criterion among its fields; that of its task, its parent or a model is another one.
+OWN_ID = re.compile(r"(?i:[cru]id|(?:criterion|criteria|rubric)_?id)")
 # The layout of instruction texts: an introduction of one line, the instruction, the answer, the end of the text.
 LAYOUT = re.compile(
     r"\s*(?:Below is an instruction[^\n]*\n\s*)?### Instruction:\n(.*?)\n+### Response:\n?(.*?)(?:<\|\w+\|>|</s>)?\s*",
@@ -35,6 +37,20 @@ LAYOUT = re.compile(
 QUESTION = ("prompt", "messages", "question", "query", "instruction")
 # A name that is so like one of ours is a slip. Names of ids and numbered names are alike without meaning the same.
 NEAR = 0.8
+# What the ids of others begin with -> our id. In `qid` or `cid` a single letter stands for a word.
+ID_OF_WORD = {
+    **dict.fromkeys(
+        ("task", "question", "query", "prompt", "problem", "item"), "task_id"
+    ),
+    **dict.fromkeys(("response", "answer"), "response_id"),
+    **dict.fromkeys(("criterion", "rubric"), "criterion_id"),
+}
+# Our field -> what others call it. Elsewhere these names mean something else, so they are renamed where it lacks only.
+OTHER_NAMES = {
+    "response": ("text", "answer", "completion", "output"),
+    "criterion": ("text", "description", "requirement"),
+    "label": ("grade", "rating", "verdict"),
+}
 
 # A field of a criterion in the forms of others -> our field. What changes no score is a note.
 FIELD_OF = {
@@ -140,12 +156,14 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
 
     fields : those that nothing has read yet.
     """
-    if ID.fullmatch(wanted[0]):
-        # Of two ids none is nearer: a wrong guess would swap them.
-        ids = list(filter(ID.fullmatch, fields))
-        renames = {name: wanted[0] for name in ids[:1] if len(ids) == 1}
-    else:
-        renames = near_names(tuple(fields), tuple(wanted))
+    others = list(filter(fields.__contains__, OTHER_NAMES.get(wanted[0], ())))
+    for name, ours in near_ids(tuple(fields)).items():
+        if ours == wanted[0]:
+            others.append(name)
+    renames = near_names(tuple(fields), tuple(wanted))
+    # Of two names none is nearer: a wrong guess would swap them.
+    if len(others) == 1 and not renames:
+        renames = {others[0]: wanted[0]}
     fix = f"add {wanted[0]!r}"
     if fields:
         names = ", ".join(map(repr, list(fields)[:12]))
@@ -176,6 +194,27 @@ def near_names(
                 name.lower(), ours, n=1, cutoff=cutoff
             ):
                 out[name] = near
+    return out
+
+
+@functools.lru_cache(maxsize=1000)
+def near_ids(names: tuple[str, ...]) -> dict[str, str]:
+    """Ids of others -> the one of our ids that they mean. One that could be another's, or is a model's, is left out.
+
+    >>> near_ids(("qid", "answer_id", "cid", "rid", "model_id"))
+    {'qid': 'task_id', 'answer_id': 'response_id', 'cid': 'criterion_id'}
+    """
+    out = {}
+    for name in filter(ID.fullmatch, names):
+        # "question_id" or "qid"
+        stem = name.lower().removesuffix("id").rstrip("_")
+        words = [word for word in ID_OF_WORD if word.startswith(stem)]
+        words = words or difflib.get_close_matches(stem, ID_OF_WORD, cutoff=NEAR)
+        ours = set(map(ID_OF_WORD.__getitem__, words))
+        if not stem:
+            ours = {"id"}
+        if len(ours) == 1 and ours.isdisjoint(names):
+            out[name] = ours.pop()
     return out
 
 
@@ -244,11 +283,12 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     if not unread and "text" in fields:
         return fields
     renames = dict(near_names(unread, tuple(FIELD_OF)))
-    texts = [k for k in unread if k not in renames and isinstance(item[k], str)]
-    ids = list(filter(ID.fullmatch, texts))
-    if len(ids) == 1:
+    ids = list(filter(ID.fullmatch, unread))
+    if len(ids) == 1 and OWN_ID.fullmatch(ids[0]):
         renames[ids[0]] = "id"
-        texts.remove(ids[0])
+    texts = [
+        k for k in unread if k not in (*renames, *ids) and isinstance(item[k], str)
+    ]
     # Where the text is missing, the only text that is there is it.
     if "text" not in fields and len(texts) == 1:
         renames[texts[0]] = "text"

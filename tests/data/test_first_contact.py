@@ -168,6 +168,7 @@ def test_a_word_of_its_own_is_kept_though_it_is_like_one_of_ours(tmp_path, name)
     file.write_text(json.dumps({"prompt": "p", "rubrics": ["x"], name: "y"}) + "\n")
     (task,) = load(file)
     assert task.meta[name] == "y"
+    assert re.search(f"field '{name}' .did you mean '", load(file).findings[-1].message)
 
 
 def test_several_fields_may_be_notes():
@@ -278,6 +279,12 @@ GUESSES = [  # no name is near enough to be certain
     {"pair_id": "a", "original_id": "9", "question": "q", "label": "A>B"},
     {"chosen": "\n\nHuman: q\n\nAssistant: a", "rejected": "\n\nHuman: q\n\nAssistant: b"},
     {"id": "t", "input": "p", "rubrics": ["x"]},
+    {"cid": "k", "response": "a"},
+    {"model_id": "m", "response": "a"},
+    {"cid": "k", "prompt": "p", "rubrics": ["x"]},
+    {"id": "t", "prompt": "p", "rubrics": [{"parent_id": "k", "text": "x"}]},
+    {"task_id": "t", "text": "a question or an answer"},
+    {"task_id": "t", "answer": "of a model, or the right one"},
 ]
 
 
