@@ -168,6 +168,7 @@ def test_cards_of_one_unit_share_an_axis_with_0(tmp_path: Path) -> None:
     text = one_page(tmp_path, *cards)
     marks = re.findall(r'class="mark" x1="([\d.]+)%"', text)
     assert marks == ["50.00", "50.00", "3.00"]
+    assert "<p>two</p>" in text  # what the number measures
     # the interval is in the sentence, or beside the number
     assert one_page(tmp_path, plots.Card("a", one, f"It is {one}.")).count("[.40, .60]") == 1
     assert one_page(tmp_path, plots.Card("a", one, "It rose.")).count("[.40, .60]") == 1
