@@ -4,7 +4,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -213,17 +214,8 @@ def judge(
         measure = kit.tuning.estimate_audit if audit else kit.estimate
         return Output(data=measure(tasks=both, **asking))
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
-    try:
-        verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
-    except kit.KitError as e:
-        # What was judged until a run stopped is written, too.
-        stopped: Sequence[Any] = getattr(e, "verdicts", ())
-        if any(v.is_known for v in stopped):
-            kit.save(out, kit.data.TaskSet(tasks=[], verdicts=list(stopped)))
-            _echo(f"what was judged until then: {out}")
-        raise
-    # Before the scores: a wrong --reward must not cost the verdicts.
-    kit.save(out, kit.data.TaskSet(tasks=[], verdicts=verdicts))
+    # Written before the scores: a wrong --reward must not cost the verdicts.
+    verdicts = _write_verdicts(out, both, **asking, budget=budget, retry=retry)
     score = kit.grade(both, verdicts, reward=reward).estimate
     causes, lines = verdicts.causes(), [repr(verdicts), f"mean score {score}"]
     if len(causes):
@@ -231,21 +223,35 @@ def judge(
     if audit:
         result = kit.audit(tasks=both, **asking, budget=budget)
         lines += [result.line, text_table(result.table())]
-    # A run without a single known verdict is no result, however many answers it read.
-    lost = sum(causes["verdicts"]) == len(verdicts)
-    view = command_line(
-        "view",
-        out,
-        tasks=tasks,
-        answers=answers,
-        reward="" if reward == "rubric" else reward,
-    )
-    return Output(
+    made = Output(
         lines=lines,
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
-        next="read the causes above" if lost else view,
-        code=5 if lost else 0,
+        next=command_line(
+            "view",
+            out,
+            tasks=tasks,
+            answers=answers,
+            reward="" if reward == "rubric" else reward,
+        ),
     )
+    # A run without a single known verdict is no result, however many answers it read.
+    if sum(causes["verdicts"]) == len(verdicts):
+        return replace(made, next="read the causes above", code=5)
+    return made
+
+
+def _write_verdicts(out: Path, both: Any, **asking: Any) -> Any:
+    """Judge, and write the verdicts, also those of a run that stops."""
+    try:
+        verdicts = kit.judge(both, **asking)
+    except kit.KitError as e:
+        stopped = list(getattr(e, "verdicts", ()))
+        if any(v.is_known for v in stopped):
+            kit.save(out, kit.data.TaskSet(tasks=[], verdicts=stopped))
+            _echo(f"what was judged until then: {out}")
+        raise
+    kit.save(out, kit.data.TaskSet(tasks=[], verdicts=verdicts))
+    return verdicts
 
 
 def answer(
@@ -701,10 +707,7 @@ def train(
     ):
         flag = "--resume" if resume else ""
         command = command_line("train", config, flag, profile="cluster", set=set)
-        folder = kit.training.CONFIGS
-        launch = (folder / "launch.txt").read_text("utf-8")
-        zero3 = shlex.quote(str(folder / "zero3.json"))
-        lines = launch.format(command=command, zero3=zero3).splitlines()
+        lines = _launch_lines(command)
         return Output(lines=lines, data=lines)
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
@@ -712,6 +715,14 @@ def train(
         data={"folder": str(result.folder), "gain": result.gain},
         next=f"open {result.folder / 'training.html'}",
     )
+
+
+def _launch_lines(command: str) -> list[str]:
+    """The lines that start a training in several processes."""
+    folder = kit.training.CONFIGS
+    launch = (folder / "launch.txt").read_text("utf-8")
+    zero3 = shlex.quote(str(folder / "zero3.json"))
+    return str(launch.format(command=command, zero3=zero3)).splitlines()
 
 
 def export(

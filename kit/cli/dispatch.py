@@ -1,13 +1,14 @@
 """`kit COMMAND`: each function of `commands` is a command. Signature: options. Docstring: help. cyclopts parses."""
 
-import json
 import logging
 import os
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from itertools import filterfalse
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
@@ -19,12 +20,6 @@ from .output import with_commands
 EPILOG = """Exit codes: 0 done; 1 a notebook or lint failed; 2 bad input;
 3 something is missing; 4 a budget was reached; 5 the judge is down;
 130 stopped. KIT_DEBUG=1 shows tracebacks."""
-# Errors come as exceptions, and a command's result comes back.
-QUIET: Any = {
-    "print_error": False,
-    "exit_on_error": False,
-    "result_action": "return_value",
-}
 # After a look ahead, the same command without it comes next.
 LOOK_AHEAD = {"--estimate", "--forecast"}
 
@@ -42,6 +37,10 @@ def application() -> App:
         default_parameter=Parameter(
             negative="", show_default=lambda value: value or None
         ),
+        # Errors come as exceptions, and the output of a command comes back.
+        print_error=False,
+        exit_on_error=False,
+        result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
     for place, (heading, commands) in enumerate(STEPS.items()):
@@ -63,24 +62,17 @@ def application() -> App:
         Args:
             as_json: print the result as JSON
         """
-        output = app(words, **QUIET)
+        output = app(words)
         # Without a command the help was printed, which is no success.
         if output is None:
             return 2
-        lines, following = [*output.lines] or [str(output.data)], output.next
         if LOOK_AHEAD.intersection(words):
-            rest = (word for word in words if word not in LOOK_AHEAD)
-            following = shlex.join(["kit", *rest])
-        if following:
-            lines.append(f"next: {following}")
-        if as_json:
-            from ..records.tables import plain
-
-            lines = [json.dumps(plain(output.data), indent=1, ensure_ascii=False)]
+            rest = filterfalse(LOOK_AHEAD.__contains__, words)
+            output = replace(output, next=shlex.join(["kit", *rest]))
         # Of several processes that train together, the first one reports.
         if os.environ.get("RANK", "0") == "0":
             # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
-            print(*lines, sep="\n", flush=True)
+            print(output.text(as_json), flush=True)
         return int(output.code)
 
     return app
@@ -95,10 +87,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # --help and --version print by themselves.
     command = application().meta
     if os.environ.get("KIT_DEBUG"):
-        return command(argv, **QUIET) or 0
+        return command(argv) or 0
     error: KitError
     try:
-        return command(argv, **QUIET) or 0
+        return command(argv) or 0
     # Ledgers and run folders are written as the work goes on, so nothing is lost.
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)

