@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ..records import Task
+from ..records import Task, count_of
 from ..system.settings import Count, NonNegative, Share
 from .stated_form import CONFIDENCE_LINE
 from .text_measures import (
@@ -53,11 +53,11 @@ ANSWER_BLOCK = re.compile(r"<answer>(.*?)</answer>", re.S)
 
 
 def within_bounds(
-    n: float, noun: str, low: float | None, high: float | None
+    n: int, noun: str, low: float | None, high: float | None
 ) -> Measured:
     """Is n in [low, high]? With neither bound, one is enough. ValueError where none can be.
 
-    >>> within_bounds(3, "words", None, 2)
+    >>> within_bounds(3, "word", None, 2)
     (False, '3 words; at most 2')
     """
     if low is None and high is None:
@@ -67,7 +67,7 @@ def within_bounds(
     least, most = low or 0, math.inf if high is None else high
     if least > most:
         raise ValueError(f"min {low} is above max {high}")
-    return least <= n <= most, f"{n:g} {noun}; {' and '.join(bounds)}"
+    return least <= n <= most, f"{count_of(n, noun)}; {' and '.join(bounds)}"
 
 
 def _count_check(
@@ -144,7 +144,7 @@ def regex_check(
     matches = regex.findall(
         pattern, visible_text(answer).strip(), flags, timeout=REGEX_SECONDS
     )
-    return within_bounds(len(matches), "matches", min, max)
+    return within_bounds(len(matches), "match", min, max)
 
 
 def _edge_check(
@@ -235,7 +235,7 @@ def number_check(
         <= tolerance + 1e-9 * abs(value)
     }
     is_met = unit in units_behind if unit else bool(units_behind)
-    return is_met, f"{len(quantities)} numbers; wanted {value:g} {unit}"
+    return is_met, f"{count_of(len(quantities), 'number')}; wanted {value:g} {unit}"
 
 
 def cites_check(
@@ -255,13 +255,16 @@ def own_words(
 ) -> Measured:
     """Different words of the answer that the prompt does not have."""
     new = set(lowercase_words(answer)).difference(lowercase_words(task.prompt))
-    return within_bounds(len(new), "words that the prompt has not", min, max)
+    return within_bounds(len(new), "new word", min, max)
 
 
 def no_copy(task: Task, answer: str, *, words: Count = 5) -> Measured:
     """No run of so many words of the prompt stands in the answer."""
     copied = word_runs(task.prompt, words) & word_runs(answer, words)
-    return not copied, f"{len(copied)} runs of {words} words are copied"
+    return (
+        not copied,
+        f"copied: {count_of(len(copied), 'run')} of {count_of(words, 'word')}",
+    )
 
 
 def unique_words(task: Task, answer: str, *, min_share: Share) -> Measured:
@@ -272,13 +275,13 @@ def unique_words(task: Task, answer: str, *, min_share: Share) -> Measured:
 
 
 CHECKS_BY_NAME: dict[str, Callable[..., Any]] = {
-    "words": _count_check("words", words_of),
-    "sentences": _count_check("sentences", sentences_of),
-    "paragraphs": _count_check("paragraphs", paragraphs_of),
-    "lines": _count_check("lines", lines_of),
-    "chars": _count_check("characters", str),
-    "bullets": _count_check("bullet items", BULLET_ITEM.findall),
-    "numbered": _count_check("numbered items", NUMBERED_ITEM.findall),
+    "words": _count_check("word", words_of),
+    "sentences": _count_check("sentence", sentences_of),
+    "paragraphs": _count_check("paragraph", paragraphs_of),
+    "lines": _count_check("line", lines_of),
+    "chars": _count_check("character", str),
+    "bullets": _count_check("bullet item", BULLET_ITEM.findall),
+    "numbered": _count_check("numbered item", NUMBERED_ITEM.findall),
     "contains": contains_check,
     "regex": regex_check,
     "starts": _edge_check("startswith"),

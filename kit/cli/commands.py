@@ -473,6 +473,8 @@ def tune(
             prompt=out,
             set=set,
             ledger=ledger,
+            # What the judge said with its old prompt stays.
+            out=_free_name("verdicts.jsonl"),
         ),
     )
 
@@ -515,29 +517,31 @@ def rate(
         tasks: files; verdicts are what `kit judge` wrote
         verdicts: files; verdicts are what `kit judge` wrote
         labels: a file, or several with commas
-        answers: file of answers; the next step needs it to draw more rows
+        answers: file of answers, where the tasks' file has none; the next step draws more rows of them
         other: verdicts on another policy's answers, for the corrected difference
         design: random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
-    return Output(
-        # The judge's own rate is biased by its errors; labels say by how much.
-        data=kit.rate(
-            kit.load(tasks),
-            _labels(labels),
-            kit.load(verdicts).verdicts,
-            design=design,
-            other=kit.load(other).verdicts if other else None,
-        ),
-        # Another file: the first one holds what people wrote.
-        next=command_line(
-            "label",
-            tasks,
-            answers,
-            verdicts=verdicts,
-            seed=1,
-            out="more_labels.csv",
-        ),
+    both = _joined(tasks, answers)
+    rates = kit.rate(
+        both,
+        _labels(labels),
+        kit.load(verdicts).verdicts,
+        design=design,
+        other=kit.load(other).verdicts if other else None,
     )
+    more = command_line(
+        "label",
+        tasks,
+        # A name to fill in, where neither file has answers.
+        answers or (None if both.responses else "ANSWERS"),
+        verdicts=verdicts,
+        # A random sample goes on where it is; labels from elsewhere are no part of one.
+        labels=labels if design == "random" else None,
+        out=_free_name("labels.csv"),
+    )
+    # Where every row has its label, there is nothing to draw.
+    is_whole = rates["labels alone"].missing == 0
+    return Output(data=rates, next="" if is_whole else more)
 
 
 def label(
@@ -547,6 +551,7 @@ def label(
     *,
     n: int = 40,
     verdicts: str | None = None,
+    labels: str | None = None,
     whole: bool = False,
     seed: int = 0,
     out: Path = Path("labels.csv"),
@@ -558,6 +563,7 @@ def label(
         answers: files
         n: rows
         verdicts: what `kit judge` wrote; then only judged rows are drawn
+        labels: people's labels of an earlier draw, which are not drawn again; a file, or several with commas
         whole: draw whole prompts with all their answers
         seed: another seed draws other rows
         out: file of rows to label
@@ -566,6 +572,7 @@ def label(
         _joined(tasks, answers),
         n=n,
         verdicts=kit.load(verdicts).verdicts if verdicts else None,
+        labels=_labels(labels) if labels else (),
         whole=whole,
         seed=seed,
     )
@@ -575,7 +582,11 @@ def label(
         data=frame,
         next=f"fill in {out}, then "
         + command_line(
-            "agree", tasks, out, verdicts or "verdicts.jsonl", answers=answers
+            "agree",
+            tasks,
+            ",".join(filter(None, (labels, str(out)))),
+            verdicts or "verdicts.jsonl",
+            answers=answers,
         ),
     )
 
@@ -923,6 +934,15 @@ def _line_of(finding: Any, *others: Any) -> str:
 def _echo(line: str) -> None:
     # On stderr, so that --json leaves nothing but JSON on stdout.
     print(line, file=sys.stderr, flush=True)
+
+
+def _free_name(file: str) -> str:
+    """The name of a file that is not there: a number is added to one that is."""
+    path, number = Path(file), 1
+    while path.exists():
+        number += 1
+        path = Path(f"{Path(file).stem}_{number}{path.suffix}")
+    return str(path)
 
 
 def _labels(files: str) -> list[Any]:

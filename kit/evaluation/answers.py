@@ -28,7 +28,7 @@ from ..judging.judge import KINDS, split_spec
 from ..judging.ledger import short_hash
 from ..judging.question import RowPlan
 from ..judging.runner import Runner
-from ..records import Response, Task, canonical
+from ..records import Response, Task, canonical, count_of
 from ..system.progress import bar
 from ..system.settings import Count, NonNegative, make
 from .language_models import Weights, find_weights, messages, sample
@@ -102,7 +102,7 @@ def answer(
             if (call := store.find_call(key))
         ]
     if lost := len(rows) - len(responses):
-        log.warning("%d of %d answers are missing", lost, len(rows))
+        log.warning("%d of %s missing", lost, count_of(len(rows), "answer"))
     return TaskSet(tasks=tasks_of(tasks), responses=responses)
 
 

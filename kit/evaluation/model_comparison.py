@@ -21,7 +21,7 @@ from ..judging import (
     format_cost,
     wait,
 )
-from ..records import Grade, Response, Task, group
+from ..records import Grade, Response, Task, count_of, group
 from ..records.tables import show, table
 from ..rewards import Composer, RewardSource
 from ..stats import (
@@ -147,7 +147,8 @@ class ModelComparison:
     def sentence(self) -> str:
         """What may be claimed: which models are better or worse than the first one."""
         words = [f"{m} is {_describe_gap(e)}" for m, e in self.differences.items()]
-        return f"Compared with {self.models[0]} on {len(self.rewards_by_prompt)} prompts: {'; '.join(words)}."
+        prompts = count_of(len(self.rewards_by_prompt), "prompt")
+        return f"Compared with {self.models[0]} on {prompts}: {'; '.join(words)}."
 
     def plot(self, **options: Any) -> Any:
         """The mean reward of each model with its interval; the sentence is the title."""
@@ -277,7 +278,7 @@ def _answers_by_model(
         )
     if len(by_model) < 2:
         raise DataError(
-            f"there are answers of {len(by_model)} models, and a comparison needs two",
+            f"there are answers of {count_of(len(by_model), 'model')}, and a comparison needs two",
             where="compare(answers=)",
             fix="give a file for each model, or answers whose `source` names the model",
         )

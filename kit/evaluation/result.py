@@ -23,7 +23,7 @@ from ..data import TaskSet
 from ..errors import DataError, MissingError
 from ..judging import format_cost
 from ..plots import Card, Section, lines, page
-from ..records import Grade, Response, Run, Task, group
+from ..records import Grade, Response, Run, Task, by_criterion, count_of, group
 from ..records.tables import plain, table
 from ..stats import Estimate, format_number
 from ..system import paths
@@ -164,23 +164,23 @@ class Result:
         return pd.DataFrame(self.metrics.get("kinds", []))
 
     def answers(self) -> pd.DataFrame:
-        """A DataFrame of held-out prompts with the answer before and after, reward and what is not met.
+        """A DataFrame of held-out prompts with the answer before and after, reward and failed criteria.
 
-        not met : criteria that are known to be unmet, and faults that are known to be present.
+        failed : criteria that are known to be unmet, and faults (of negative weight) that are known
+        to be met, each with its verdict.
         """
         tasks, grades = self.judged
         return (
             table(grades, tasks=tasks)
             .assign(
                 **{
-                    "not met": [
-                        ", ".join(failures(tasks.by_id[g.task_id], g))
-                        for g in grades
+                    "failed": [
+                        _failed_verdicts(tasks.by_id[g.task_id], g) for g in grades
                     ]
                 }
             )
             .rename(columns={"source": "when", "score": "reward"})[
-                ["task", "prompt", "when", "answer", "reward", "not met"]
+                ["task", "prompt", "when", "answer", "reward", "failed"]
             ]
         )
 
@@ -259,52 +259,54 @@ class Result:
             }
         # the bar that a trained policy has to clear
         if cheap := {v: k for k, v in self.trivial.items() if v is not None}:
+            prompts = count_of(m["trivial_prompts"], "prompt")
             out["Best without skill"] = {
                 "value": max(cheap),
-                "caption": f"{cheap[max(cheap)]!r} is the best policy without skill on {m['trivial_prompts']} prompts; "
+                "caption": f"{cheap[max(cheap)]!r} is the best policy without skill on {prompts}; "
                 f"trained, on all: {format_number(m['reward_after']['value'])}.",
             }
-        out["Minutes"] = {
-            # whole from 1 on: a report prints other numbers with three digits
-            "value": round(m["seconds"] / 60)
-            if m["seconds"] >= 60
-            else m["seconds"] / 60,
-            "caption": f"{m['steps']} steps, judge {m['judge']}; {m['judge_calls']} calls of judges "
-            f"on the model's answers, {format_cost(m['judge_cost'])}.",
+        seconds = m["seconds"]
+        unit, number = (
+            ("Minutes", seconds / 60) if seconds >= 60 else ("Seconds", seconds)
+        )
+        out[unit] = {
+            # whole, because a report prints other numbers with three digits
+            "value": round(number),
+            "caption": f"{count_of(m['steps'], 'step')}, judge {m['judge']}; {count_of(m['judge_calls'], 'call')} "
+            f"of judges on the model's answers, {format_cost(m['judge_cost'])}.",
         }
         return out
 
     @property
     def record(self) -> Run:
         """The training as `kit report` lists it: its settings are the parameters, its headlines the metrics."""
-        parts = self.stages or (self,)
+        parts, m = self.stages or (self,), self.metrics
+        params = {"model": parts[0].settings["model"], "judge": m["judge"]}
+        # A folder of an older kit names neither its tasks nor its profile.
+        if m.get("tasks_file"):
+            params["tasks_file"] = m["tasks_file"]
+        for part in parts:
+            params |= {
+                f"{part.metrics['name']} {name}": value
+                for name, value in part.settings.items()
+                # a later stage's model lies in the folder of the one before
+                if name not in ("seed", "model")
+            }
         return Run(
             id=self.folder.name,
-            notebook=f"train {self.metrics['config']}",
-            profile="",
+            notebook=f"train {m['config']}",
+            profile=m.get("profile", ""),
             seed=parts[0].settings["seed"],
-            params={
-                "model": parts[0].settings["model"],
-                **{
-                    f"{p.metrics['name']} {k}": v
-                    for p in parts
-                    for k, v in p.settings.items()
-                    # a later stage's model lies in the folder of the one before
-                    if k not in ("seed", "model")
-                },
-            },
+            params=params,
             metrics=plain(self.headlines),
             started=datetime.fromtimestamp(
                 (self.folder / METRICS).stat().st_mtime, UTC
             ).isoformat(timespec="milliseconds"),
-            seconds=round(self.metrics["seconds"], 2),
-            cost=self.metrics["judge_cost"] or 0.0,
+            seconds=round(m["seconds"], 2),
+            cost=m["judge_cost"] or 0.0,
             meta={
                 "results": [
-                    *(
-                        {"kind": "sentence", "text": n}
-                        for n in self.metrics["notes"]
-                    ),
+                    *({"kind": "sentence", "text": n} for n in m["notes"]),
                     # it stands in the card of this headline
                     *(
                         {"kind": "figure", "name": GAIN, "file": file.name}
@@ -334,6 +336,7 @@ class Result:
             GAIN: self.gain,
             "Strict passes": self.strict,
             "Minutes": f"{m['seconds'] / 60:.1f}",
+            "Seconds": f"{m['seconds']:.0f}",
         }
         blocks: list[Any] = [
             Card(
@@ -400,13 +403,20 @@ class Result:
             rows[:PAGE_ROWS],
         ]
         if len(more := rows[PAGE_ROWS:MAX_PAGE_ROWS]):
-            blocks.append(Section(f"{len(more)} more answers", [more]))
+            blocks.append(Section(count_of(len(more), "more answer"), [more]))
         return Section("What did the model answer?", blocks)
 
     def __repr__(self) -> str:
         return " ".join(
             (self.gain.sentence, *self.metrics["notes"], f"({self.folder})")
         )
+
+
+def _failed_verdicts(task: Task, grade: Grade) -> str:
+    """The criteria that an answer fails, each with its verdict: "apology (unmet), rude (met)"."""
+    verdicts = by_criterion(grade.verdicts)
+    failed = (verdicts[name] for name in failures(task, grade))
+    return ", ".join(f"{v.criterion_id} ({v.status})" for v in failed)
 
 
 class Log:

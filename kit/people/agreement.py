@@ -2,6 +2,7 @@
 
 import html
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,11 @@ import pandas as pd
 from .. import plots, stats
 from ..data import TaskSet
 from ..errors import DataError
-from ..records import Grade, Task, Verdict, group
+from ..records import Grade, Task, Verdict, count_of, group
 from ..records.tables import IDS, Results, labels_of, met_of, table
 from ..stats import Agreement, Estimate
 
+log = logging.getLogger(__name__)
 PeopleLabels = TaskSet | Iterable[Verdict]
 JudgeDecisions = Iterable[Verdict | Grade]
 
@@ -33,6 +35,20 @@ def verdicts_of(decisions: JudgeDecisions) -> list[Verdict]:
             decision.verdicts if isinstance(decision, Grade) else [decision]
         )
     ]
+
+
+def warn_of_lost_labels(labels: PeopleLabels, decisions: JudgeDecisions) -> None:
+    """Say how many labels belong to no verdict, and to what the first one belongs: an id may be misspelt."""
+    ids = labels_of(labels)[IDS]
+    judged = [v.ids for v in verdicts_of(decisions)]
+    lost = ids[~pd.MultiIndex.from_frame(ids).isin(judged)]
+    if len(lost):
+        log.warning(
+            "labels without a verdict are left out: %d of %d, first that of %s",
+            len(lost),
+            len(ids),
+            " / ".join(lost.iloc[0]),
+        )
 
 
 def judge_beside_people(
@@ -133,11 +149,11 @@ class AgreementReport:
         """What is left out: rows without a verdict or a label that counts, criteria with few labels."""
         few = int((self.criteria["n"] < FEWEST_LABELS).sum())
         text = (
-            f"Left out: {self.unknown} labelled rows are unknown to the judge, people are split or undecided "
-            f"on {self.undecided}, {self.unmatched} have no verdict of the judge."
+            f"Left out: {count_of(self.unknown, 'labelled row')} unknown to the judge, {self.undecided} on which "
+            f"people are split or undecided, {self.unmatched} without a verdict of the judge."
         )
         if few:
-            text += f" {few} criteria with fewer than {FEWEST_LABELS} labels are not listed."
+            text += f" Not listed: {count_of(few, 'criterion')} with fewer than {FEWEST_LABELS} labels."
         return text
 
     def __str__(self) -> str:
@@ -151,13 +167,14 @@ class AgreementReport:
         if len(self.table()):
             blocks.append(table_text(self.table()))
         blocks.append(
-            f"{len(self.disagreements)} disagreements, the {len(self.worst)} surest:"
+            f"{count_of(len(self.disagreements), 'disagreement')}, the {len(self.worst)} surest:"
         )
         for row in self.worst.to_dict("records"):
             texts = [
                 f"  {name}: {row[name]}"
                 for name in ("prompt", "answer", "reason")
-                if row[name]
+                # NaN where the answers were not given.
+                if row[name] and pd.notna(row[name])
             ]
             head = (
                 f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}\n"
@@ -272,6 +289,7 @@ def rate(
             "a difference needs labels drawn at random", where="rate(design=)"
         )
     rows = judge_beside_people(tasks, labels, verdicts)
+    warn_of_lost_labels(labels, [*verdicts, *(other or ())])
     rates = _pass_rates(rows, design)
     if other is not None:
         others = judge_beside_people(tasks, labels, other)

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from ..data import TaskSet, load
 from ..errors import DataError
-from ..records import leaves
+from ..records import count_of, leaves
 from ..records.tables import IDS, labels_of, met_of
 from ..system import paths
-from .agreement import JudgeDecisions, verdicts_of
+from .agreement import JudgeDecisions, PeopleLabels, verdicts_of
 
 LabelFile = TaskSet | str | Path
 
@@ -49,6 +49,7 @@ def label(
     *,
     n: int = 40,
     verdicts: JudgeDecisions | None = None,
+    labels: PeopleLabels = (),
     whole: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -57,6 +58,8 @@ def label(
     tasks : a TaskSet with answers. n : the number of rows to draw.
     verdicts : of a judge; then only rows that it judged are drawn. What it decided is not shown,
         because whoever labels should not know it.
+    labels : of people, from an earlier draw; then only rows (with whole: prompts) without a label
+        are drawn. Both draws together are one random sample, so the rows keep its `inclusion`.
     whole : draw whole prompts with all their answers (about n rows, at least five prompts).
 
     A label is met, unmet, partly or unknown, one of the levels in the column `levels`, or points
@@ -69,22 +72,26 @@ def label(
     if verdicts is not None:
         decided = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
         rows = rows[pd.MultiIndex.from_frame(rows[ID_COLUMNS]).isin(decided)]
-    if rows.empty or n < 1:
+    earlier = labels_of(labels)
+    ids = pd.MultiIndex.from_frame(rows[ID_COLUMNS])
+    is_labelled = ids.isin(pd.MultiIndex.from_frame(earlier[IDS]))
+    units, size = rows.index, n
+    if whole:
+        units = pd.Index(rows["task_id"])
+        # A corrected rate needs labels on five prompts.
+        size = max(5, math.ceil(n * units.nunique() / max(len(rows), 1)))
+    pool = list(units[~units.isin(units[is_labelled])].unique())
+    if not pool or n < 1:
         raise DataError(
             "there is nothing to label",
             where="label",
             fix="give answers to tasks whose criteria a judge decides, and n of 1 or more",
         )
-    units, size = rows.index, n
-    if whole:
-        units = pd.Index(rows["task_id"])
-        # A corrected rate needs labels on five prompts.
-        size = max(5, math.ceil(n * units.nunique() / len(rows)))
-    pool = list(units.unique())
     sample = random.Random(seed).sample(pool, min(size, len(pool)))
     # In the file's order, so that answers to one prompt are read together.
     frame = rows[units.isin(sample)].reset_index(drop=True)
-    frame = frame.assign(inclusion=len(sample) / len(pool), rater="", label="")
+    inclusion = next(iter(earlier["inclusion"].dropna()), len(sample) / len(pool))
+    frame = frame.assign(inclusion=inclusion, rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.
     is_empty = (frame[["levels", "points"]] == "").all()
     return frame.drop(columns=is_empty.index[is_empty])
@@ -136,7 +143,7 @@ def label_rows(
     is_met = met_of(rows["human"])
     if is_met.nunique() < 2:
         raise DataError(
-            f"{len(rows)} labels, all alike or none",
+            f"{count_of(len(rows), 'label')}, all alike or none",
             where="labels",
             fix="give answers with labels of people, some met and some unmet",
         )

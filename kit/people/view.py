@@ -11,7 +11,12 @@ from ..plots import template
 from ..records import Grade, Verdict, group
 from ..records.tables import plain, table
 from ..system import paths
-from .agreement import JudgeDecisions, PeopleLabels, verdicts_of
+from .agreement import (
+    JudgeDecisions,
+    PeopleLabels,
+    verdicts_of,
+    warn_of_lost_labels,
+)
 
 VERDICT_FIELDS = ("status", "value", "p", "failure", "judge", "human")
 
@@ -30,7 +35,10 @@ def view(
     tasks : a TaskSet with the answers. labels : of people (default: those of the TaskSet). out : the file to write.
     All texts are escaped. The page is about as large as its texts.
     """
-    data = _page_data(list(verdicts), tasks, tasks if labels is None else labels)
+    decisions = list(verdicts)
+    if labels is not None:
+        warn_of_lost_labels(labels, decisions)
+    data = _page_data(decisions, tasks, tasks if labels is None else labels)
     if not data["answers"]:
         raise DataError("there is no verdict to show", where="view")
     # In a script element only "<" can end the data.

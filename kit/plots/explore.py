@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, MissingError
+from ..records import count_of
 from ..system import progress
 from .figures import Figure, lines
 from .page import Html
@@ -82,7 +83,7 @@ def _explore_tasks(tasks: Any) -> Any:
             if words.lower() in text.lower():
                 hits.append(t.id)
         count = (
-            f"<p>{len(hits)} of {len(names)} tasks hold the words: "
+            f"<p>The words stand in {len(hits)} of {count_of(len(names), 'task')}: "
             f"{html.escape(', '.join(hits[:12]))}</p>"
         )
         # The page never shows another task than the menu.
@@ -135,7 +136,12 @@ def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
     def draw(column: str, clock: int) -> Figure:
         rows = _read_steps(path)
         series = {k: [r.get(k) for r in rows] for k in ("step", column)}
-        return lines(series, "step", title=f"{column}, {len(rows)} steps", smooth=5)
+        return lines(
+            series,
+            "step",
+            title=f"{column}, {count_of(len(rows), 'step')}",
+            smooth=5,
+        )
 
     return _interact(
         draw,

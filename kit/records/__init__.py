@@ -380,6 +380,19 @@ def unknown(
     )
 
 
+PLURALS = {"criterion": "criteria", "match": "matches"}
+
+
+def count_of(n: int, noun: str) -> str:
+    """A number with its noun in the singular or plural.
+
+    >>> count_of(1, "cluster"), count_of(2, "cluster"), count_of(0, "criterion")
+    ('1 cluster', '2 clusters', '0 criteria')
+    """
+    plural = PLURALS.get(noun, f"{noun}s")
+    return f"{n} {noun if n == 1 else plural}"
+
+
 def group(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     """The values of (key, value) pairs by their key, in the order of the pairs."""
     out: dict[Any, list[Any]] = {}

@@ -12,7 +12,7 @@ import pandas as pd
 from msgspec.structs import asdict
 
 from ..errors import DataError
-from . import FAILURES, Grade, Verdict
+from . import FAILURES, Grade, Verdict, count_of
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -168,7 +168,7 @@ class Verdicts(list[Verdict]):
         causes = ", ".join(
             f"{n} {cause}" for cause, n in self.failures.most_common()
         )
-        return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
+        return f"{count_of(len(self), 'verdict')} ({self.spent}); unknown: {causes or 'none'}"
 
     def _repr_html_(self) -> str:
         return show(

@@ -17,7 +17,7 @@ from typing import Any
 from ..data import Finding
 from ..judging import Budget, JudgeSource, Ledger
 from ..judging import judge as judge_answers
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, count_of
 
 # The judge sees so many other criteria beside the one that it reviews.
 MAX_OTHER_CRITERIA = 20
@@ -63,7 +63,7 @@ def judge_findings(
             Finding(
                 code="judge-unknown",
                 severity="info",
-                message=f"the judge left {n_unknown} of {len(verdicts)} questions unknown",
+                message=f"the judge left {n_unknown} of {count_of(len(verdicts), 'question')} unknown",
             )
         )
     return findings

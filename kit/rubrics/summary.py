@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..data import TaskSet, TaskSource, tasks_of
 from ..plots import Figure, bars
-from ..records import Verdict, leaves
+from ..records import Verdict, count_of, leaves
 from ..records.tables import labels_of, table
 from ..system.settings import check_names
 
@@ -100,7 +100,7 @@ class Summary:
         )
 
     def __repr__(self) -> str:
-        return f"Summary({len(self.tasks)} tasks, {len(self.criteria)} criteria)"
+        return f"Summary({count_of(len(self.tasks), 'task')}, {count_of(len(self.criteria), 'criterion')})"
 
     def __str__(self) -> str:
         return self.table().to_string(

@@ -23,6 +23,7 @@ from filelock import FileLock
 from msgspec.structs import replace
 
 from ..data.files import read_rows
+from ..records import count_of
 from ..system import paths
 from . import folders
 from .compare import overview
@@ -262,7 +263,7 @@ def sweep(
     ]
     if len(waiting) < len(cells):
         echo(
-            f"{len(cells) - len(waiting)} of {len(cells)} cells are finished already"
+            f"{len(cells) - len(waiting)} of {count_of(len(cells), 'cell')} finished already"
         )
     ends = (
         _on_ray(base, waiting, address) if address else _here(base, waiting, jobs)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from .. import plots
 from ..errors import DataError
-from ..records import Run, group
+from ..records import Run, count_of, group
 from ..stats import format_number
 from ..system import paths
 from .compare import over_seeds, overview, pairs, settings_grids
@@ -63,7 +63,9 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
         plots.Section(DISTRUST, doubts),
     ]
-    words = "\n".join([*doubts[:2], f"All {len(doubts)} caveats stand at the end."])
+    words = "\n".join(
+        [*doubts[:2], f"All {count_of(len(doubts), 'caveat')} stand at the end."]
+    )
     cards.append(plots.Card(DISTRUST, None, words, link=sections[-1].anchor))
     # Answers first: whoever opens the page wants them, and may stop there.
     return plots.page(
@@ -131,14 +133,12 @@ def _what_ran(runs: Pairs) -> str:
             if re.fullmatch("rubrics|answers|.*_file", name)
         },
     }
-    lines = [
-        f"{title}: {', '.join(sorted(filter(None, texts))[:6]) or 'not named'}."
-        for title, texts in words.items()
-    ]
-    return (
-        f"{done} of {len(runs)} runs are done, from {times[0]} to {times[-1]} UTC.\n"
-        f"{' '.join(lines)}"
-    )
+    text = f"{done} of {count_of(len(runs), 'run')} done, from {times[0]} to {times[-1]} UTC.\n"
+    for title, names in words.items():
+        # What no run names has no words.
+        if some := sorted(names - {""})[:6]:
+            text += f"{title}: {', '.join(some)}. "
+    return text
 
 
 def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
@@ -259,7 +259,7 @@ def caveats(runs: Pairs) -> Iterator[str]:
     for folder, run in unfinished[:5]:
         yield f"{folder.name} is {run.status}. {run.meta.get('error', '')[:300]}".strip()
     if len(unfinished) > 5:
-        yield f"{len(unfinished) - 5} more runs did not finish."
+        yield f"Unfinished, too: {count_of(len(unfinished) - 5, 'more run')}."
     # Of many looks, some exclude 0 by chance; a reader of one page sees all of them.
     looks = sum(
         m.is_difference for _, run in runs for m in metrics_of(run).values()
@@ -275,10 +275,10 @@ def caveats(runs: Pairs) -> Iterator[str]:
         for name, metric in metrics_of(run).items():
             estimate, place = metric.estimate, f"{run.notebook}, {name}"
             if estimate and estimate.missing:
-                yield f"{place}: {estimate.missing} unknown values are left out."
+                yield f"{place}: {count_of(estimate.missing, 'unknown value')} left out."
             if estimate and math.isnan(estimate.low):
                 yield f"{place}: no interval. {estimate.note}".strip()
             # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
             elif estimate and 0 < estimate.units < 10:
-                yield f"{place}: the interval rests on {estimate.units} clusters only."
+                yield f"{place}: the interval rests on {count_of(estimate.units, 'cluster')} only."
     yield "Numbers of one machine and seed vary on others; the record of each run names its versions."

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..records import count_of
 from ..records.tables import table_column
 
 Floats = NDArray[np.float64]
@@ -104,7 +105,8 @@ def read_clusters(cluster: Column | None, rows: NDArray[np.bool_]) -> Ints | Non
     code, _ = pd.factorize(pd.Series(cast(Any, cluster)))
     if len(code) != len(rows):
         raise DataError(
-            f"there are {len(code)} clusters for {len(rows)} rows", where="cluster"
+            f"{count_of(len(code), 'cluster')} for {count_of(len(rows), 'row')}",
+            where="cluster",
         )
     # Rows of unknown clusters are neither one cluster nor one each.
     if (code < 0).any():

@@ -20,6 +20,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..plots import Figure, forest
+from ..records import count_of
 from .columns import Floats, Ints
 
 # clusters of equal size (Kish) below which there is no interval
@@ -129,8 +130,8 @@ class Estimate(PrintedResult):
 
     def __str__(self) -> str:
         text = f"{format_number(self.value)} {format_interval(self.low, self.high)}, n={self.n}"
-        if self.n_clusters not in (None, self.n):
-            text += f" in {self.n_clusters} clusters"
+        if self.n_clusters is not None and self.n_clusters != self.n:
+            text += f" in {count_of(self.n_clusters, 'cluster')}"
         if self.missing:
             text += f", {self.missing} unknown"
         return text
@@ -259,10 +260,10 @@ def rare_outcome_note(outcome: Floats | Ints, group: Ints | None) -> str:
     unit = np.arange(len(outcome)) if group is None else group
     rows = [np.bincount(unit[outcome == level]) for level in np.unique(outcome)]
     # one level only: the other lies in no cluster
-    fewest = min(map(np.count_nonzero, rows)) if len(rows) > 1 else 0
+    fewest = int(min(map(np.count_nonzero, rows))) if len(rows) > 1 else 0
     if fewest >= MIN_RARE_CLUSTERS:
         return ""
-    return f"the rarest outcome lies in {fewest} clusters, {MIN_RARE_CLUSTERS} are needed"
+    return f"the rarest outcome lies in {count_of(fewest, 'cluster')}, {MIN_RARE_CLUSTERS} are needed"
 
 
 def estimate_from_influence(
@@ -392,6 +393,6 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     if min(abs(e.low), abs(e.high)) <= RULE_OF_THREE / units * e.scale:
         return (
             f"Too few prompts to show a {side} in {noun}: {text}; a collapse in "
-            f"{RULE_OF_THREE} of {units} prompts may not have been drawn."
+            f"{RULE_OF_THREE} of {count_of(units, 'prompt')} may not have been drawn."
         )
     return f"A {side} in {noun}: {text}."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..plots import Figure, heatmap
+from ..records import count_of
 from .columns import (
     Column,
     Floats,
@@ -409,13 +410,11 @@ def label_mean(
     if is_rate:
         note = rare_outcome_note(labels, of_labels)
     elif alone.units < MIN_RARE_CLUSTERS:
-        note = (
-            f"labels lie in {alone.units} clusters, {MIN_RARE_CLUSTERS} are needed"
-        )
+        note = f"labels lie in {count_of(alone.units, 'cluster')}, {MIN_RARE_CLUSTERS} are needed"
     # five labels of one outcome cannot say how often the judge errs on it
     if note and is_rate and design == "random":
         return replace(alone, method="labels alone", note=f"labels alone: {note}")
-    method = f"corrected by {len(labels)} labels"
+    method = f"corrected by {count_of(len(labels), 'label')}"
     if note:
         return Estimate(
             math.nan, n=len(f), method=method, note=note, missing=missing

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
+from ..records import count_of
 from .columns import Column, Floats, Ints, complete_rows, read_numbers, takes_table
 from .estimate import (
     NO_DIFFERENCE,
@@ -283,7 +284,7 @@ def simultaneous_intervals(
             e,
             low=max(e.value - wider * (e.value - e.low), e.bounds[0]),
             high=min(e.value + wider * (e.high - e.value), e.bounds[1]),
-            method=f"{e.method}, adjusted for {looks} looks",
+            method=f"{e.method}, adjusted for {count_of(looks, 'look')}",
             level=level,
         )
     return out

@@ -76,13 +76,15 @@ KEYS = Keys.__struct_fields__
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a training needs. name : of the config.
+    """What a training needs. name : of the config. profile : of the machine.
 
     responses : answers of the tasks' file, which SFT and DPO learn from.
     keys : of the config. prompts : the held-out ones as the files have them, without what the config asks of all.
     """
 
     name: str
+    profile: str
+    tasks_file: str
     stages: tuple[Stage, ...]
     tasks: tuple[Task, ...]
     heldout: tuple[Task, ...]
@@ -105,6 +107,7 @@ def read_job(
 ) -> Job:
     """A job from a config (name, file or mapping) or from tasks, with the caller's changes."""
     values, beside, name = read_config(source)
+    file = source if isinstance(source, str | Path) and not values else None
     where = f"config {name}"
     changes = {
         **changes,
@@ -128,6 +131,8 @@ def read_job(
     train, heldout_tasks = split_tasks(data.tasks, heldout, keys, beside, where)
     return Job(
         name=name,
+        profile=profile,
+        tasks_file=str(keys.tasks or file or ""),
         stages=build_stages(keys, base, over, profile, beside, where),
         tasks=with_prompts(train, keys),
         heldout=with_prompts(heldout_tasks, keys),

@@ -270,7 +270,7 @@ def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
     metrics = {
         **{
             k: last.metrics[k]
-            for k in "config base judge judge_calls judge_cost trivial trivial_prompts".split()
+            for k in "config base profile tasks_file judge judge_calls judge_cost trivial trivial_prompts".split()
             if k in last.metrics
         },
         "stage": "chain",
@@ -473,6 +473,8 @@ class StageRunner:
         steps = pd.DataFrame(read_rows(self.out / STEPS))
         metrics: dict[str, Any] = {
             "config": self.job.name,
+            "profile": self.job.profile,
+            "tasks_file": self.job.tasks_file,
             "base": self.job.stages[0].settings.model,
             "stage": self.settings.stage,
             "name": self.stage.name,

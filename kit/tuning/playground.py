@@ -12,7 +12,7 @@ from ..data import TaskSet, save
 from ..errors import KitError, MissingError
 from ..judging import Ledger, Usage, estimate, format_cost, judge, open_ledger
 from ..plots import Html, side_by_side, template
-from ..records import Response, group
+from ..records import Response, count_of, group
 from ..rewards import grade
 from ..stats import format_number
 from ..system import paths, progress
@@ -77,7 +77,7 @@ class Playground:
         """What judging these answers costs, as the button says it; a recorded judge may have no verdict."""
         usage = self.estimate(answers)
         if usage.calls:
-            return f"at most {usage.calls} calls, {format_cost(usage.cost, 4)}"
+            return f"at most {count_of(usage.calls, 'call')}, {format_cost(usage.cost, 4)}"
         # Nothing is asked, so only the judging itself can tell whether all is there.
         try:
             self.compare(answers)
@@ -101,7 +101,7 @@ class Playground:
         before, now = values
         page = template(Path(__file__).with_suffix(".html")).render(
             flips=sum(now[ids] != before[ids] for ids in now),
-            total=len(now),
+            total=count_of(len(now), "verdict"),
             tasks=self.edited,
             by_task=group((a.task_id, a) for a in answers),
             scores=scores,

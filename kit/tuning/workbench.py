@@ -40,7 +40,7 @@ from ..judging import judge as run_judge
 from ..judging.judge import split_spec
 from ..people import LabelFile, label_rows
 from ..plots import Figure, forest
-from ..records import fingerprint
+from ..records import count_of, fingerprint
 from ..records.tables import IDS, met_of, plain, show, table
 from ..stats import (
     Estimate,
@@ -126,7 +126,7 @@ class VerdictFlips(list[dict[Hashable, Any]]):
     def __repr__(self) -> str:
         effects = [flip["effect"] for flip in self]
         words = ", ".join(f"{effects.count(e)} {e}" for e in FLIP_EFFECTS)
-        return f"{len(self)} verdicts changed: {words}"
+        return f"{count_of(len(self), 'verdict')} changed: {words}"
 
     def _repr_html_(self) -> str:
         lines = html.escape("\n".join(self.diff))
@@ -460,7 +460,7 @@ class Workbench:
         """DataError where there are too few prompts for train, dev and test."""
         if self.small:
             raise DataError(
-                f"{self.small}; there are {self.rows['cluster'].nunique()} prompts with labels",
+                f"{self.small}; prompts with labels: {self.rows['cluster'].nunique()}",
                 where=what,
                 fix=LABEL_ADVICE,
             )
@@ -562,8 +562,8 @@ class Workbench:
             and f"; {self.small}: all rows are compared, there is no search and no sealed test"
         )
         if self.doubts:
-            notes += f"; {self.doubts} labels are in doubt"
-        return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
+            notes += f"; {count_of(self.doubts, 'label')} in doubt"
+        return f"Workbench: {count_of(len(self.rows), 'label')} ({count}), {count_of(len(self.trials), 'trial')}{notes}"
 
 
 def judge_with_prompt(base: WorkbenchJudge, prompt: str, **options: Any) -> Any:

@@ -285,13 +285,14 @@ def test_tune_compares_prompts_and_writes_the_best(own, capsys):
         "--keep",
         "strict",
     ]
+    Path("verdicts.jsonl").write_text("of the old prompt")
     code, out, err = run(capsys, *words, "--out", "prompt.txt")
     assert code == 0 and "baseline" in out and "fair" in out, err
     assert (
         Path("prompt.txt").read_text().strip()
         == (DATA / "judge_prompts" / "strict.txt").read_text().strip()
     )
-    assert "next: kit judge" in out
+    assert "next: kit judge" in out and "--out verdicts_2.jsonl" in out
 
 
 @pytest.fixture
@@ -463,7 +464,12 @@ def pasted(capsys, out):
 
 
 # What a user puts in place of the words in capitals.
-PLACEHOLDERS = {"TASKS": "train.jsonl", "LABELS": "l1.csv", "VERDICTS": "v.jsonl"}
+PLACEHOLDERS = {
+    "TASKS": "train.jsonl",
+    "LABELS": "l1.csv",
+    "VERDICTS": "v.jsonl",
+    "ANSWERS": "a.jsonl",
+}
 
 
 THEIRS = {"qid": "q1", "prompt": "Say hello.", "rubrics": [{"desc": "Says hello.", "points": 2}]}
@@ -486,8 +492,11 @@ REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
         (["answer", "tasks.jsonl", "--model", "tiny-random", "--max-tokens", "4", "--estimate"], "--max-tokens 4"),
         (["tune", LABELLED, "--judge", "replay:small", "--out", "p.txt"], "--prompt p.txt"),
         (["agree", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "l1.csv,l2.csv"),
-        (["rate", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "--verdicts v.jsonl"),
+        (["rate", "t.jsonl", "l1.csv", "v.jsonl", "--answers", "a.jsonl"], "--labels l1.csv --out labels.csv"),
+        (["rate", "t.jsonl", "l1.csv", "v.jsonl"], "t.jsonl ANSWERS --verdicts v.jsonl"),
         (["label", "t.jsonl", "a.jsonl", "--verdicts", "v.jsonl", "--out", "l3.csv"], "l3.csv v.jsonl"),
+        (["label", "t.jsonl", "a.jsonl", "--labels", "l1.csv", "--verdicts", "v.jsonl", "--out", "l3.csv"],
+         "l1.csv,l3.csv v.jsonl"),
         (["train", "c.yaml", "--set", "steps=1", "--profile", "test", "--forecast"], "--set steps=1"),
         (["run", "small.ipynb", "--profile", "test", "--out", "r"], "kit report"),
     ],

@@ -70,7 +70,7 @@ def test_an_unknown_reward_is_counted_and_never_zero():
 @pytest.mark.parametrize(
     ("models", "message"),
     [
-        ({"a": MODELS["base"]}, "answers of 1 models"),
+        ({"a": MODELS["base"]}, "answers of 1 model,"),
         (
             {"a": MODELS["base"], "b": MODELS["good"][:-1]},
             "'a' answered task 't11', and 'b' did not",

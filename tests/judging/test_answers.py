@@ -87,7 +87,7 @@ def test_a_refused_answer_is_missing_and_counted(caplog):
     with FakeServer(reply) as server, caplog.at_level(logging.WARNING):
         found = kit.answer(TASKS, model(server), ledger=False, progress=False)
     assert [r.task_id for r in found.responses] == ["t0", "t1", "t2", "t4", "t5"]
-    assert "no answer to task t3" in caplog.text and "1 of 6 answers are missing" in caplog.text
+    assert "no answer to task t3" in caplog.text and "1 of 6 answers missing" in caplog.text
 
 
 def test_a_server_that_is_not_there_ends_at_once():

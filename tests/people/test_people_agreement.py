@@ -8,7 +8,7 @@ from msgspec.structs import replace
 import kit
 from kit.data import TaskSet
 from kit.errors import DataError
-from kit.people import agreement_report, rate
+from kit.people import agreement_report, rate, view
 from kit.records import Criterion, Grade, Response, Task, Verdict, unknown
 
 CRITERIA = (
@@ -127,7 +127,7 @@ def test_labels_that_count_for_nothing_are_counted_and_said():
     report = agreement_report(tasks, [*strange, *labels[3:], *split], verdicts)
     assert (report.undecided, report.unmatched) == (2, 3)
     assert report.criteria["n"].sum() == kept - 5
-    assert "undecided on 2, 3 have no verdict of the judge" in str(report)
+    assert "2 on which people are split or undecided, 3 without a verdict" in str(report)
 
 
 def test_grades_are_taken_for_their_verdicts():
@@ -236,3 +236,24 @@ def test_labels_that_do_not_match_are_named_beside_a_verdict():
     other = [verdict(v.task_id, "another", v.criterion_id, "met", "human") for v in labels]
     with pytest.raises(DataError, match=r"t0 / another / good.*t0 / r / good"):
         agreement_report(tasks, other, verdicts)
+
+
+@pytest.mark.parametrize("side", [rate, view])
+def test_labels_without_a_verdict_are_counted_and_the_first_is_named(caplog, tmp_path, side):
+    tasks, labels, verdicts = material(20)
+    labels[2] = replace(labels[2], response_id="another")
+    labels[5] = replace(labels[5], criterion_id="elsewhere")
+    if side is rate:
+        rate(tasks, labels, verdicts, design="random")
+    else:
+        view(verdicts, tasks=tasks, labels=labels, out=tmp_path / "page.html")
+    assert "left out: 2 of 40, first that of t1 / another / good" in caplog.text
+    assert str(agreement_report(tasks.tasks, labels, verdicts)).count("answer: ") == 0
+
+
+def test_labels_with_verdicts_are_no_news(caplog, tmp_path):
+    tasks, labels, verdicts = material(20, labelled=0.5)
+    _, more, others = material(20, answer="old")
+    rate(tasks, labels + more, verdicts, design="random", other=others)
+    view(verdicts, tasks=tasks, labels=labels, out=tmp_path / "page.html")
+    assert not caplog.text

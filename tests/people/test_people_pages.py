@@ -68,6 +68,22 @@ def test_only_rows_that_the_judge_decided_are_drawn():
     ]
 
 
+@pytest.mark.parametrize(
+    ("whole", "ids"), [(False, ["task_id", "response_id", "criterion_id"]), (True, ["task_id"])]
+)
+def test_a_second_draw_goes_on_where_the_first_one_ended(whole, ids):
+    first = label(answers(), n=16, whole=whole, seed=3)
+    labels = [verdict(*row[:3], judge="human", meta={"inclusion": 0.4}) for row in first.to_numpy()]
+    second = label(answers(), n=100, labels=labels, whole=whole)
+    assert first.merge(second, on=ids).empty and len(first) + len(second) == 40
+    assert set(second["inclusion"]) == {0.4}
+    with pytest.raises(DataError, match="nothing to label"):
+        label(
+            answers(),
+            labels=[verdict(*row[:3], judge="human") for row in label(answers(), n=99).to_numpy()],
+        )
+
+
 def test_nothing_to_label_is_an_error():
     with pytest.raises(DataError, match="nothing to label"):
         label(TaskSet(tasks=[Task(id="t", prompt="p")]))
@@ -192,7 +208,7 @@ def test_the_page_filters_in_a_browser(tmp_path):
         page.goto(file.as_uri())
         assert page.inner_text("#count") == "2 of 2 answers, 2 verdicts"
         page.select_option("#status", "apart")
-        assert page.inner_text("#count") == "1 of 2 answers, 1 verdicts"
+        assert page.inner_text("#count") == "1 of 2 answers, 1 verdict"
         assert "the judge disagrees" in page.inner_text("article")
         page.select_option("#status", "")
         page.fill("#words", "quartz")

@@ -212,7 +212,7 @@ def test_a_sweep_runs_each_cell_once(notebook, tmp_path):
     more = runs.sweep(
         book, [*cells, {"seed": 2}], jobs=2, out=tmp_path / "sweep", echo=lines.append
     )
-    assert len(more) == 3 and lines[0] == "2 of 3 cells are finished already" and len(lines) == 2
+    assert len(more) == 3 and lines[0] == "2 of 3 cells finished already" and len(lines) == 2
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def killed_sweep(book: Path, tmp_path: Path, *more: str) -> None:
     before = {f.name for f, r in _runs(out) if r.status == "done"}
     again = kit_command(*words)
     table, lines = again.communicate(timeout=240)
-    assert f"{len(before)} of 8 cells are finished already" in lines
+    assert f"{len(before)} of 8 cells finished already" in lines
     assert again.returncode == 0, table + lines
     assert sum(r.status == "done" for _, r in _runs(out)) == 8 == len(_runs(out))
 

@@ -69,7 +69,7 @@ def test_several_seeds_and_settings():
     ("options", "sentence"),
     [
         ({"n": 7}, "the interval rests on 7 clusters only"),
-        ({"missing": 4}, "4 unknown values are left out"),
+        ({"missing": 4}, "4 unknown values left out"),
         ({}, "level: no interval"),
     ],
 )
@@ -82,7 +82,7 @@ def test_the_first_screen_says_what_ran_and_what_to_distrust():
     make(gain=0.1)
     kit.start("empty", {**PARAMS, "judge": "gpt-9", "tasks_file": "/far/mine.jsonl"}).finish()
     first, _, rest = runs.report().read_text().partition('<section id="')
-    assert "2 of 2 runs are done" in first and "Profile: test" in first
+    assert "2 of 2 runs done" in first and "Profile: test" in first
     assert "Judges: gpt-9" in first and "Data: mine.jsonl." in first and "/far" not in first
     assert "The gain" in first and 'href="#what-should-you-distrust"' in first
     # A notebook that kept nothing has no answer.

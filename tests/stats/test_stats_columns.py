@@ -101,7 +101,7 @@ ERRORS = {
     "is not a number": lambda: stats.mean([1, "x"]),
     "is not in": lambda: stats.mean([2], bounds=(0, 1)),
     "differ in length": lambda: stats.difference([1, 2], [1]),
-    "clusters for 2 rows": lambda: stats.mean([1, 0], cluster=["a"]),
+    "1 cluster for 2 rows": lambda: stats.mean([1, 0], cluster=["a"]),
     "a cluster is unknown": lambda: stats.mean([1, 0], cluster=["a", None]),
     "no column 'x'": lambda: stats.mean(FRAME, "x"),
     "different categories": lambda: stats.kappa(["Yes", "no"], ["yes", "no"]),
@@ -130,7 +130,7 @@ ERRORS = {
     "clusters for 5 folds": lambda: calibration.recalibrate([0.5, 0.4], [1, 0]),
     "right and wrong rows": lambda: calibration.recalibrate([0.5] * 9, [1] * 9),
     "risk is": lambda: calibration.abstain_below([0.5], [1], risk=1.5),
-    "rows before": lambda: calibration.compare(([0.5], [1]), ([0.5] * 2, [1, 0])),
+    "1 row before": lambda: calibration.compare(([0.5], [1]), ([0.5] * 2, [1, 0])),
 }
 ERRORS["is not a number "] = ERRORS.pop("no number")
 
@@ -143,7 +143,7 @@ def test_errors(text: str) -> None:
 
 REFUSALS = {
     "too few clusters": stats.mean([1, 0, 1, 0, 1], cluster=list("aaaab")),
-    "the rarest outcome lies in 1 clusters": stats.kappa([1] * 9 + [0], [1] * 9 + [0]),
+    "the rarest outcome lies in 1 cluster,": stats.kappa([1] * 9 + [0], [1] * 9 + [0]),
     "the rarest outcome lies in 0 clusters": calibration.brier([0.9] * 9, [1] * 9),
     "right and wrong rows are needed": stats.auroc([0.1, 0.2], [1, 1]),
     "all rows are equal": stats.mean([0.3] * 5),

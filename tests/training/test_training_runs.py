@@ -497,17 +497,20 @@ def test_the_report_and_the_view_read_trainings(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seed in (0, 1):
         training.train(tasks(), TINY, steps=2, seed=seed, out=tmp_path / f"all/{seed}")
+        metrics = tmp_path / f"all/{seed}/metrics.json"  # the seeds differ in something
+        metrics.write_text(json.dumps(json.loads(metrics.read_text()) | {"seconds": seed + 9.2}))
     chain = {**TINY, "steps": 1, "stages": [{"stage": "grpo"}, {"stage": "grpo", "name": "b"}]}
     training.train(tasks(), chain, out=tmp_path / "all/chain")
     (tmp_path / "all/dead").mkdir()
     (tmp_path / "all/dead/steps.jsonl").write_text("")
-    titles = ("Gain on held-out prompts", "Strict passes", "Best without skill", "Minutes")
+    titles = ("Gain on held-out prompts", "Strict passes", "Best without skill", "Seconds")
     for folder in ("all/0", "all/chain", "all/chain/1_grpo", "all"):
         assert main(["report", folder]) == 0
         page = (tmp_path / folder / "report.html").read_text()
         assert all(f">{title}<" in page for title in titles) and "train training" in page
         assert folder.endswith("1_grpo") or "training.html" in page
-    assert "Mean over 2 seeds" in page and "dead is broken" in page
+        assert "Profile: cpu. Judges: code." in page and "Data" not in page
+    assert "Mean over 2 seeds, which gave 9.000 to 10.000" in page and "dead is broken" in page
     assert [f.name for f, r in kit.runs.find("all") if r.status == "done"] == ["0", "1", "chain"]
     for folder in ("all/1", "all/chain"):
         assert main(["view", folder, "--out", "v.html"]) == 0
@@ -694,21 +697,21 @@ FAULTS = [{"id": "f", "text": "faults", "weight": -1.0}, {"id": "n", "text": "on
 
 
 @pytest.mark.parametrize(
-    ("more", "verdicts", "value"),
+    ("more", "verdicts", "value", "failed"),
     [
-        ([NOTE], {"a": ["met"], "n": ["unmet"]}, 1),
-        ([NOTE], {"a": ["met"]}, 1),
-        ([NOTE], {"a": ["unmet"], "n": ["met"]}, 0),
-        ([NOTE], {"a": ["unmet", "met"], "n": ["met"]}, None),
-        ([NOTE], {"n": ["met"]}, None),
-        ([{**NOTE, "required": True}], {"a": ["met"], "n": ["unmet"]}, 0),
-        ([{**NOTE, "weight": -1.0}], {"a": ["met"], "n": ["met"]}, 0),
-        ([{**NOTE, "weight": -1.0}], {"a": ["met"], "n": ["unmet"]}, 1),
-        (FAULTS, {"a": ["met"], "n": ["met"]}, 0),
-        (FAULTS, {"a": ["met"], "n": ["unmet"]}, 1),
+        ([NOTE], {"a": ["met"], "n": ["unmet"]}, 1, "n (unmet)"),
+        ([NOTE], {"a": ["met"]}, 1, ""),
+        ([NOTE], {"a": ["unmet"], "n": ["met"]}, 0, "a (unmet)"),
+        ([NOTE], {"a": ["unmet", "met"], "n": ["met"]}, None, ""),
+        ([NOTE], {"n": ["met"]}, None, ""),
+        ([{**NOTE, "required": True}], {"a": ["met"], "n": ["unmet"]}, 0, "n (unmet)"),
+        ([{**NOTE, "weight": -1.0}], {"a": ["met"], "n": ["met"]}, 0, "n (met)"),
+        ([{**NOTE, "weight": -1.0}], {"a": ["met"], "n": ["unmet"]}, 1, ""),
+        (FAULTS, {"a": ["unmet"], "n": ["met"]}, 0, "a (unmet), n (met)"),
+        (FAULTS, {"a": ["met"], "n": ["unmet"]}, 1, ""),
     ],
 )
-def test_an_answer_passes_by_what_is_scored(more, verdicts, value):
+def test_an_answer_passes_by_what_is_scored(more, verdicts, value, failed):
     criteria = tuple(Criterion(**row) for row in [{"id": "a", "text": "x"}, *more])
     task = Task(id="t", prompt="p", criteria=criteria)
     rows = [
@@ -720,6 +723,10 @@ def test_an_answer_passes_by_what_is_scored(more, verdicts, value):
     grade = kit.grade([task], rows, responses=[answer])[0]
     assert training.passes(task, answer, grade) == value
     assert value is None or (grade.score == 1) == bool(value)
+    look = training.Evaluation(name="before", responses=(answer,), grades=(grade,))
+    none = training.Evaluation(name="after", responses=(), grades=())
+    result = training.Result(folder=".", metrics={}, heldout=(task,), before=look, after=none)
+    assert set(result.answers()["failed"]) == {failed}
 
 
 def test_the_calibration_of_ten_answers_is_in_the_metrics_with_an_interval():

@@ -85,7 +85,7 @@ def test_the_fields_edit_and_the_button_says_the_cost(play, server):
     run.click()
     assert run.description == "Judge: free, all stored" and "0 of 2" in result.value
     fields.children[1].children[1].value = "Names no river"
-    assert run.description.startswith("Judge: at most 1 calls")
+    assert run.description.startswith("Judge: at most 1 call,")
     number.value = 10
     assert run.description.startswith("Judge: at most 19 calls")
     prompt.value = "Be strict."

@@ -140,7 +140,7 @@ def test_a_doubtful_label_is_left_out():
     )
     split = TaskSet(tasks=whole.tasks, responses=whole.responses, verdicts=[*whole.verdicts, other])
     raters = kit.workbench(split, judge=Fake, prompt="Be kind.")
-    assert len(raters.rows) == len(bench().rows) - 1 and "1 labels are in doubt" in repr(raters)
+    assert len(raters.rows) == len(bench().rows) - 1 and "1 label in doubt" in repr(raters)
 
 
 def test_few_prompts_are_compared_and_no_more():
@@ -150,7 +150,7 @@ def test_few_prompts_are_compared_and_no_more():
     assert "kappa on train" not in table and "n=24" in table["kappa on dev"][0]
     assert "all rows are compared" in repr(b)
     for call in (b.test, b.search):
-        with pytest.raises(DataError, match="there are 6 prompts") as e:
+        with pytest.raises(DataError, match="prompts with labels: 6") as e:
             call()
         assert "100 prompts" in e.value.fix
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import DataError
 from ...plots import Figure, forest
+from ...records import count_of
 from ..columns import Column, Floats, check_choice, takes_table
 from ..estimate import NO_DIFFERENCE, UNIT_RANGE, Estimate, PrintedResult
 from ..means import auroc, difference
@@ -72,7 +73,7 @@ def recalibrate(
     clusters = int(x.clusters.max()) + 1
     if not 2 <= folds <= clusters:
         raise DataError(
-            f"{clusters} clusters for {folds} folds",
+            f"{count_of(clusters, 'cluster')} for {count_of(folds, 'fold')}",
             where="cluster, folds",
             fix="two folds or more, and no more than clusters",
         )
@@ -136,7 +137,7 @@ def compare(
     x, y = read_rows(*before, cluster=cluster), read_rows(*after, cluster=cluster)
     if len(x.conf) != len(y.conf):
         raise DataError(
-            f"{len(x.conf)} rows before, {len(y.conf)} after",
+            f"{count_of(len(x.conf), 'row')} before, {len(y.conf)} after",
             where="before, after",
             fix="pass the same prompts in the same order",
         )

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ...errors import DataError
+from ...records import count_of
 from ..columns import (
     Column,
     Floats,
@@ -179,7 +180,7 @@ def _equal_mass_bins(p: Floats, bins: int) -> Bins:
     return _used_bins(
         at[same],
         np.append(lowest, p.max()),
-        f"{bins} bins of about equal mass, equal confidences together",
+        f"{count_of(bins, 'bin')} of about equal mass, equal confidences together",
     )
 
 
