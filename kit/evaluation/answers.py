@@ -144,7 +144,7 @@ def plan_answers(
         raise DataError(
             "at temperature 0 all answers to a prompt are the same",
             where="answer(n=, temperature=)",
-            fix="n=1, or a temperature above 0",
+            fix="n=1 (--n 1), or a temperature above 0 (--temperature)",
         )
     sampling = make(
         Sampling, {"n": n, "temperature": temperature, **options}, where="answer"

@@ -89,7 +89,7 @@ def _table_rows(
         raise DataError(
             f"there is no task {min(absent)!r}",
             where="view(tasks=)",
-            fix="give the judged tasks",
+            fix="give the judged tasks (--tasks)",
         )
     bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
     grades = table(bare, tasks=tasks)

@@ -23,7 +23,7 @@ FAILURES = {
     ),
     "parse": (
         "the reply was not in the requested form, twice",
-        "retry=True, or another model",
+        "retry=True (--retry), or another model",
     ),
     "refusal": (
         "the model refused, or its provider filtered it",
@@ -39,7 +39,7 @@ FAILURES = {
     ),
     "missing": (
         "the reply left this criterion out, twice",
-        "retry=True, or how='one'",
+        "retry=True (--retry), or how='one' (--set how=one)",
     ),
     "budget": (
         "the run was stopped before this question",

@@ -404,7 +404,7 @@ def label_mean(
         raise DataError(
             "the shifted design corrects a pass rate",
             where="human",
-            fix='pass and fail, and rows without labels; or design="random"',
+            fix='pass and fail, and rows without labels; or design="random" (--design random)',
         )
     note = ""
     if is_rate:

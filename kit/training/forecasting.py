@@ -60,7 +60,7 @@ class Forecast:
                 f"nothing can be learned: in none of {sum(self.groups.values())} groups "
                 "two answers earned different rewards",
                 where="forecast",
-                fix=f"{self.remedy} (or forecast: false)",
+                fix=f"{self.remedy} (or forecast: false, --set forecast=false)",
             )
 
     def __str__(self) -> str:

@@ -277,7 +277,7 @@ def check_options(settings: Settings, where: str) -> None:
         raise DataError(
             "vLLM cannot run on this GPU: its attention needs compute capability 8.0, and a T4 has 7.5",
             where=f"{where}, options, use_vllm",
-            fix="use_vllm: false",
+            fix="use_vllm: false (--set use_vllm=false)",
         )
     if both := sorted(settings.options.keys() & {*OURS, *NAMES}):
         raise DataError(

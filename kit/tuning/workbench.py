@@ -320,7 +320,7 @@ class Workbench:
             raise DataError(
                 f"{rows} rows are too few for a round",
                 where="search",
-                fix=f"rows={len(track) + round_size}",
+                fix=f"in Python: search(rows={len(track) + round_size})",
             )
         writer: Any = reflect
         if not callable(writer):
@@ -497,7 +497,7 @@ class Workbench:
             raise DataError(
                 f"this test was read before ({when}) for another question",
                 where=str(self.seals),
-                fix="report the first reading, label new rows, or pass unseal=True and say so",
+                fix="report the first reading, label new rows, or in Python test(unseal=True), and say so",
             )
         judged = self.ask(rows, new.prompt, **new.settings)
         gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
@@ -585,7 +585,7 @@ def first_prompt(judge: WorkbenchJudge) -> str:
         raise DataError(
             "this judge has no prompt to begin with",
             where="workbench(judge=...)",
-            fix="name an endpoint, small, server or local judge; or give a function and prompt=",
+            fix="name an endpoint, small, server or local judge (--judge); or in Python a function and prompt=",
         )
     return str(prompt)
 

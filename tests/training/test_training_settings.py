@@ -63,7 +63,7 @@ def test_vllm_is_refused_on_a_gpu_that_it_has_no_attention_for(monkeypatch, capa
         return
     with pytest.raises(DataError, match="a T4 has 7.5") as error:
         build(values, profile="t4")
-    assert error.value.fix == "use_vllm: false"
+    assert error.value.fix == "use_vllm: false (--set use_vllm=false)"
 
 
 def test_what_the_caller_writes_wins_over_preset_and_profile():
