@@ -235,43 +235,6 @@ def test_a_judge_that_is_down_exits_with_5(own, capsys):
     assert code == 5 and "Traceback" not in err
 
 
-def test_labels_are_drawn_filled_in_and_used(own, capsys):
-    """label -> agree -> rate on a judge's verdicts, here written by hand."""
-    tasks = [
-        {
-            "record": "task",
-            "id": f"t{i}",
-            "prompt": f"Question {i}?",
-            "criteria": [{"id": "c", "text": "Is right."}],
-        }
-        for i in range(12)
-    ]
-    answers = [
-        {"record": "response", "task_id": f"t{i}", "id": "a", "text": f"Answer {i}"}
-        for i in range(12)
-    ]
-    ids = [{"task_id": f"t{i}", "response_id": "a", "criterion_id": "c"} for i in range(12)]
-    verdicts = [
-        {"record": "verdict", **k, "status": "met" if i % 3 else "unmet", "judge": "j"}
-        for i, k in enumerate(ids)
-    ]
-    for name, rows in (("t.jsonl", tasks), ("a.jsonl", answers), ("v.jsonl", verdicts)):
-        Path(name).write_text(lines(rows))
-    code, out, _ = run(capsys, "label", "t.jsonl", "a.jsonl", "--n", "12", "--out", "labels.csv")
-    assert code == 0 and "12 rows to label" in out
-    import pandas as pd
-
-    frame = pd.read_csv("labels.csv", dtype=str)
-    frame["label"] = ["met" if int(t[1:]) % 2 else "unmet" for t in frame["task_id"]]
-    frame.to_csv("labels.csv", index=False)
-    code, out, err = run(
-        capsys, "agree", "t.jsonl", "labels.csv", "v.jsonl", "--answers", "a.jsonl"
-    )
-    assert code == 0 and "kappa" in out.lower() and "next: kit rate" in out, err
-    code, out, err = run(capsys, "rate", "t.jsonl", "labels.csv", "v.jsonl", "--json")
-    assert code == 0 and "pass rate" in json.loads(out), err
-
-
 def test_tune_compares_prompts_and_writes_the_best(own, capsys):
     prompts = [
         f"--try={name}={DATA / 'judge_prompts' / f'{name}.txt'}" for name in ("strict", "fair")
@@ -464,12 +427,7 @@ def pasted(capsys, out):
 
 
 # What a user puts in place of the words in capitals.
-PLACEHOLDERS = {
-    "TASKS": "train.jsonl",
-    "LABELS": "l1.csv",
-    "VERDICTS": "v.jsonl",
-    "ANSWERS": "a.jsonl",
-}
+PLACEHOLDERS = {"TASKS": "train.jsonl", "LABELS": "l1.csv", "VERDICTS": "v.jsonl", "ANSWERS": "a.jsonl"}  # fmt: skip
 
 
 THEIRS = {"qid": "q1", "prompt": "Say hello.", "rubrics": [{"desc": "Says hello.", "points": 2}]}
