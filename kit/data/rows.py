@@ -37,13 +37,13 @@ LAYOUT = re.compile(
 QUESTION = ("prompt", "messages", "question", "query", "instruction")
 # A name that is so like one of ours is a slip. Names of ids and numbered names are alike without meaning the same.
 NEAR = 0.8
-# What the ids of others begin with -> our id. In `qid` or `cid` a single letter stands for a word.
+# What the ids of others begin with -> our id: `qid`, `question_id`, `ID`. A letter that could be two words is not here.
 ID_OF_WORD = {
-    **dict.fromkeys(
-        ("task", "question", "query", "prompt", "problem", "item"), "task_id"
-    ),
-    **dict.fromkeys(("response", "answer"), "response_id"),
-    **dict.fromkeys(("criterion", "rubric"), "criterion_id"),
+    "": "id",
+    **dict.fromkeys(("q", "question", "query"), "task_id"),
+    **dict.fromkeys(("t", "task", "prompt", "problem", "item"), "task_id"),
+    **dict.fromkeys(("a", "answer", "response"), "response_id"),
+    **dict.fromkeys(("c", "criterion", "rubric"), "criterion_id"),
 }
 # Our field -> what others call it. Elsewhere these names mean something else, so they are renamed where it lacks only.
 OTHER_NAMES = {
@@ -156,14 +156,11 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
 
     fields : those that nothing has read yet.
     """
+    renames = near_names(tuple(fields), tuple(wanted)) | near_ids(tuple(fields))
     others = list(filter(fields.__contains__, OTHER_NAMES.get(wanted[0], ())))
-    for name, ours in near_ids(tuple(fields)).items():
-        if ours == wanted[0]:
-            others.append(name)
-    renames = near_names(tuple(fields), tuple(wanted))
     # Of two names none is nearer: a wrong guess would swap them.
-    if len(others) == 1 and not renames:
-        renames = {others[0]: wanted[0]}
+    if len(others) == 1:
+        renames = {others[0]: wanted[0], **renames}
     fix = f"add {wanted[0]!r}"
     if fields:
         names = ", ".join(map(repr, list(fields)[:12]))
@@ -206,15 +203,10 @@ def near_ids(names: tuple[str, ...]) -> dict[str, str]:
     """
     out = {}
     for name in filter(ID.fullmatch, names):
-        # "question_id" or "qid"
         stem = name.lower().removesuffix("id").rstrip("_")
-        words = [word for word in ID_OF_WORD if word.startswith(stem)]
-        words = words or difflib.get_close_matches(stem, ID_OF_WORD, cutoff=NEAR)
-        ours = set(map(ID_OF_WORD.__getitem__, words))
-        if not stem:
-            ours = {"id"}
-        if len(ours) == 1 and ours.isdisjoint(names):
-            out[name] = ours.pop()
+        for word in difflib.get_close_matches(stem, ID_OF_WORD, n=1, cutoff=NEAR):
+            if ID_OF_WORD[word] not in names:
+                out[name] = ID_OF_WORD[word]
     return out
 
 
