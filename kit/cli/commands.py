@@ -611,8 +611,8 @@ def view(
         reward: how verdicts become scores, as in `kit judge`
         out: file of the page
     """
-    if Path(verdicts).is_file():
-        # a file without tasks says so itself
+    if Path(verdicts).is_file() or verdicts.endswith(".jsonl"):
+        # a file that is missing, or without tasks, says so itself
         both = _joined(tasks or verdicts, answers)
         # Grades hold the verdicts, and the score of each answer.
         rows = kit.grade(both, kit.load(verdicts).verdicts, reward=reward)

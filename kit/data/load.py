@@ -18,7 +18,7 @@ from .. import checks
 from ..errors import DataError
 from ..records import Finding, Response, Task, Verdict, fingerprint, group
 from ..system import paths
-from ..system.settings import require_name
+from ..system.settings import nearest, require_name
 from .files import Source, parse_chats, row_fields, rows_of
 from .formats import (
     FORMATS,
@@ -209,10 +209,11 @@ class _Reader:
 
     def __init__(self, source: Source, format: str, fields: dict[str, str]):
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None
-        self.name = self.path.name if self.path else "rows"
+        self.file = self.path.name if self.path else "rows"
         self.format, self.fields = format, fields
         self.chosen = format
-        self.used_fields: set[str] = set()
+        # Names of fields in rows and in the objects of their lists.
+        self.names: set[str] = set()
         self.originals: dict[int, dict[str, Any]] = {}
         self.errors: dict[int, DataError] = {}
         self.notes: Counter[Finding] = Counter()
@@ -233,8 +234,15 @@ class _Reader:
         if not count:
             raise DataError(
                 "there are no rows",
-                where=self.name,
+                where=self.file,
                 fix="check that it is the right file",
+            )
+        if lost := self.fields.keys() - self.names:
+            # A slip in fields= would leave the criteria of every row unread.
+            raise DataError(
+                f"fields= (--map) renames {min(lost)!r}, which no row has",
+                where=self.file,
+                fix=nearest(min(lost), self.names),
             )
         if self.format == "auto":
             self.format = format_of_rows(
@@ -280,7 +288,7 @@ class _Reader:
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
-        self.used_fields |= self.fields.keys() & data.keys()
+        self.names |= data.keys()
         out = rename_fields(data, self.fields)
         # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
         for name, value in out.items():
@@ -372,13 +380,6 @@ class _Reader:
 
     def result(self, count: int) -> TaskSet:
         """The rubric set of `count` rows."""
-        if lost := self.fields.keys() - self.used_fields:
-            # A slip in fields= would leave the criteria of every row unread.
-            raise DataError(
-                f"fields= (--map) renames {min(lost)!r}, which no row has",
-                where=self.name,
-                fix="write the name of a field as it is in the rows, or leave it out",
-            )
         findings = [
             Finding(
                 code="skipped-rows",
@@ -396,7 +397,7 @@ class _Reader:
                 msgspec.structs.replace(
                     note,
                     message=f"{note.message}: {n} in {count} rows",
-                    where=self.name,
+                    where=self.file,
                     rows=n,
                 )
             )
@@ -410,7 +411,7 @@ class _Reader:
         )
         # A file of answers or labels alone is checked when it is joined.
         if made.tasks:
-            made.check(self.name)
+            made.check(self.file)
         return made
 
     def _equal_errors(self) -> list[list[DataError]]:

@@ -113,6 +113,7 @@ WRONG = [
     (["sweep", "1"], 2, "no cells"),
     (["report", "nowhere"], 3, "no such folder"),
     (["view", "nowhere"], 3, "no such folder"),
+    (["view", "nowhere.jsonl"], 3, "no such file"),
     (["export", "nowhere"], 3, "no such folder"),
     (["run", "1", "--set", "heldout_share=3"], 2, "< 1.0"),
     (["run", "5", "--set", "metric=nothing"], 2, "attacks earn less"),

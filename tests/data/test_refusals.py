@@ -203,7 +203,8 @@ def test_fields_are_renamed_once_for_rows_and_criteria():
     rows = [{"key": "t", "ask": "p", "rubrics": [{"desc": "x", "points": 2}]}]
     s = load(rows, fields={"key": "task_id", "ask": "prompt", "desc": "text"})
     assert (s[0].id, s[0].prompt, s[0].criteria[0].text) == ("t", "p", "x")
-    assert "which no row has" in message([GOOD], fields={"desc": "text"})
+    slip = message([{**GOOD, "rubrics": [{"desc": "x"}]}], fields={"dsc": "text"})
+    assert "'dsc', which no row has" in slip and "did you mean 'desc'?" in slip
     assert "twice" in message([{**GOOD, "ask": "q"}], fields={"ask": "prompt"})
 
 
