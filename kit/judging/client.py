@@ -127,7 +127,7 @@ class Server:
             raise MissingError(
                 "there is no key for the judge",
                 where=f"environment variable {self.key_env}",
-                fix="set the variable, or give base_url for a server of your own",
+                fix="set the variable, or give base_url (--base-url) for a server of your own",
             )
         return self.base_url, key
 
@@ -246,7 +246,7 @@ class Server:
         if not status:
             return type(e).__name__
         text = self.clean(str(error_fields(e.body)["message"] or "")).strip()
-        return f"HTTP {status}: {text:.250}".removesuffix(": ")
+        return f"HTTP {status}: {text:.220}".removesuffix(": ")
 
     def _read_refusal(self, e: Any, body: dict[str, Any]) -> Reply:
         """What an HTTP error says of the answer: nothing (an outage), a refusal, or unknown."""
@@ -271,7 +271,8 @@ class Server:
             if error.get("code") == "json_validate_failed":
                 reply.failure = "parse"
             if "response_format" in self.adapt(body):
-                reply.reason += " (schema: false asks without response_format)"
+                # Short enough for the reason of a verdict.
+                reply.reason += " (schema: false, --set schema=false, leaves response_format out)"
         return reply
 
     def _read_completion(self, data: Mapping[str, Any], request: Request) -> Reply:
@@ -330,7 +331,7 @@ def _find_fault(
         (
             end in CUT_REASONS,
             "parse",
-            "the reply was cut for its length: raise max_tokens",
+            "the reply was cut for its length: raise max_tokens (--set max_tokens=N)",
         ),
         (
             message.get("tool_calls"),
@@ -340,7 +341,7 @@ def _find_fault(
         (
             isinstance(thought, str) and not content,
             "parse",
-            "only a thought came, and no text: raise max_tokens",
+            "only a thought came, and no text: raise max_tokens (--set max_tokens=N)",
         ),
         (
             not isinstance(content, str),

@@ -227,7 +227,9 @@ class Cutoff(Ensemble):
         if v.p is not None and v.is_known:
             reading["status"] = "met" if v.p >= self.at else "unmet"
         elif v.is_known:
-            reading |= unknown("no P(met): how: word gives it", "missing")
+            reading |= unknown(
+                "no P(met): how: word (--set how=word) gives it", "missing"
+            )
         return reading
 
 

@@ -229,7 +229,7 @@ def _server_of(o: Options, model: str) -> Server:
         raise DataError(
             "the base URL holds a password",
             where=f"judge endpoint:{model}",
-            fix="use key_env",
+            fix="use key_env (--set key_env=NAME)",
         )
     # Local servers queue what they cannot do at once, never send 429, and cost nothing.
     concurrency, timeout, price = 64, 120.0, model_entry(model).get("price")

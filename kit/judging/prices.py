@@ -182,7 +182,7 @@ class Budget:
             raise BudgetError(
                 "a cap in dollars needs the price of the model",
                 where="Budget(usd=...)",
-                fix="give the judge price=[input, output] (dollars a million tokens)",
+                fix="give the judge price=[input, output], dollars a million tokens (--set price=[0.25,2])",
             )
         usd = self.usd_spent + sum(self.reserved) + (most or 0.0)
         has_call = self.calls is None or self.calls_made < self.calls
@@ -194,7 +194,7 @@ class Budget:
             raise BudgetError(
                 "the budget is used up",
                 where=repr(self),
-                fix="raise the cap; stored verdicts are not paid again",
+                fix="raise the cap (--budget-usd, --budget-calls); stored verdicts are not paid again",
             )
         return False
 

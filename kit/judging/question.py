@@ -112,7 +112,7 @@ def _only_entry(rows: list[T], name: str) -> T:
         raise DataError(
             f"the question has {len(rows)} {name}, and this judge reads one",
             where="judge",
-            fix='ask one criterion a call: how="one"',
+            fix='ask one criterion a call: how="one" (--set how=one)',
         )
     return rows[0]
 

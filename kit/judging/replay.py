@@ -136,7 +136,7 @@ def recorded_file(path: str | Path, *, judge: str | None = None) -> ReplayJudge:
         raise DataError(
             f"it holds the verdicts of several judges: {name}",
             where=str(path),
-            fix="name one judge: {'replay': FILE, 'judge': NAME}",
+            fix="name one judge: {'replay': FILE, 'judge': NAME} (--judge replay:FILE --set judge=NAME)",
         )
     rows = judges.get(name, {})
 
