@@ -111,12 +111,9 @@ def _stored_calls(
         parts = v.meta.get("votes", [v.meta.get("first", {})])
         keys += filter(None, [v.key, *(part.get("key") for part in parts)])
     in_ledger = ledger.get(keys)
-    calls: dict[str, dict[str, Any]] = {}
-    for key in keys:
-        call = ledger.explain(key) if key in in_ledger else {}
-        if "call" in call:
-            calls[call["call"]] = call
-    return list(calls.values())
+    calls = [ledger.explain(key) for key in keys if key in in_ledger]
+    by_number = {call["call"]: call for call in calls if "call" in call}
+    return list(by_number.values())
 
 
 def _call_sections(calls: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

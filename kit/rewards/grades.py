@@ -79,7 +79,6 @@ def grade(
     1.0
     """
     composer = Composer.from_config(reward)
-    by_id = {t.id: t for t in tasks_of(tasks)}
     verdicts = list(verdicts)
     if responses is None and isinstance(tasks, TaskSet):
         responses = tasks.responses or None
@@ -95,15 +94,9 @@ def grade(
             )
         ids = dict.fromkeys(v.answer_ids for v in verdicts)
         responses = [Response(task_id=task, id=name, text="") for task, name in ids]
-    pairs = []
-    for answer in responses:
-        if answer.task_id not in by_id:
-            raise DataError(
-                f"there is no task {answer.task_id!r}",
-                where=f"answer {answer.id!r}",
-                fix="give its task",
-            )
-        pairs.append((by_id[answer.task_id], answer))
+    both = TaskSet(tasks=tasks_of(tasks), responses=list(responses))
+    both.check("grade")
+    pairs = [(both.by_id[r.task_id], r) for r in both.responses]
     return Grades(composer.grade_all(pairs, verdicts))
 
 
