@@ -444,7 +444,9 @@ class _Reader:
         for yours, ours in self.errors[n].renames.items():
             # A name that is our name for a renamed field stands for that field.
             old = [name for name in fields if fields[name] == yours]
-            fields |= dict.fromkeys(old or [yours], ours)
+            # `answers` holds several of what `answer` holds one of.
+            if yours.lower() != f"{ours}s":
+                fields |= dict.fromkeys(old or [yours], ours)
         if fields == self.fields:
             return {}
         # Rows that could be read say the form of the file.

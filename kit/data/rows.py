@@ -41,8 +41,8 @@ NEAR = 0.8
 ID_OF_WORD = {
     "": "id",
     **dict.fromkeys(("q", "question", "query"), "task_id"),
-    **dict.fromkeys(("t", "task", "prompt", "problem", "item"), "task_id"),
-    **dict.fromkeys(("a", "answer", "response"), "response_id"),
+    **dict.fromkeys(("t", "task", "prompt", "problem", "example"), "task_id"),
+    **dict.fromkeys(("a", "answer", "response", "completion"), "response_id"),
     **dict.fromkeys(("c", "criterion", "rubric"), "criterion_id"),
 }
 # Our field -> what others call it. Elsewhere these names mean something else, so they are renamed where it lacks only.

@@ -279,6 +279,7 @@ GUESSES = [  # no name is near enough to be certain
     {"pair_id": "a", "original_id": "9", "question": "q", "label": "A>B"},
     {"chosen": "\n\nHuman: q\n\nAssistant: a", "rejected": "\n\nHuman: q\n\nAssistant: b"},
     {"id": "t", "input": "p", "rubrics": ["x"]},
+    {"id": "t", "prompt": "p", "rubrics": ["x"], "answers": ["a", "b"]},
     {"cid": "k", "response": "a"},
     {"model_id": "m", "response": "a"},
     {"cid": "k", "prompt": "p", "rubrics": ["x"]},
