@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 # characters of a line that goes into a pipe or a file: there nothing is folded
 PIPED_WIDTH = 10_000
-LOAD = re.compile(r"load\('[^'\n]*'(?:, \w+=(?:\{.*?\}|'.*?'))+\)")
+LOAD = re.compile(
+    r"""load\((?:'[^'\n]*'|"[^"\n]*")(?:, \w+=(?:\{.*?\}|'.*?'))+\)"""
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,8 +77,12 @@ OPENED = re.compile(r"<snippet\s")
 # An interval such as [0, 1] is an answer.
 JSON_TEXT = re.compile(r"\s*(?:\{|\[\s*[{\"])")
 # The fields of all records that a file holds.
-RECORD_FIELDS = Task.__struct_fields__ + Criterion.__struct_fields__
-RECORD_FIELDS += Response.__struct_fields__ + Verdict.__struct_fields__
+RECORD_FIELDS = (
+    *Task.__struct_fields__,
+    *Criterion.__struct_fields__,
+    *Response.__struct_fields__,
+    *Verdict.__struct_fields__,
+)
 FORMULA = re.compile(r"'[=+\-@\t\r]")
 # List of criteria -> (what their ids begin with, the sign of their weights).
 LISTS = {

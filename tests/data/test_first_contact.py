@@ -204,8 +204,8 @@ def test_open_instruct_rows_beside_ifeval_rows():
 # -- remedies ------------------------------------------------------------------
 def follow(folder, capsys, rows, *options):
     """(exit code, messages) of `kit inspect`, and of the commands that its errors print, until it loads."""
-    (folder / "own rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words, messages = ["inspect", "own rows.jsonl", *options], []
+    (folder / "my team's.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words, messages = ["inspect", "my team's.jsonl", *options], []
     for _ in range(5):
         code = cli.main(words)
         captured = capsys.readouterr()
@@ -240,7 +240,7 @@ def test_a_printed_command_works_when_it_is_pasted(tmp_path, capsys, monkeypatch
     monkeypatch.chdir(tmp_path)
     code, messages = follow(tmp_path, capsys, rows)
     assert code == 0 and len(messages) == 2, messages
-    (task,) = load("own rows.kit.jsonl")
+    (task,) = load("my team's.kit.jsonl")
     assert (task.id, task.prompt, task.criteria[0].weight) == ("t", "p", weight)
 
 
@@ -251,7 +251,7 @@ def test_a_printed_command_has_the_options_that_were_chosen(tmp_path, capsys, mo
         tmp_path, capsys, rows, "--map", "qid=task_id,ask=prompt,o1-n=note", "--format", "rubric"
     )
     assert code == 0 and len(messages) == 2, messages
-    assert load("own rows.kit.jsonl")[0].criteria[0].meta == {"o1-n": 1}
+    assert load("my team's.kit.jsonl")[0].criteria[0].meta == {"o1-n": 1}
 
 
 GUESSES = [  # no name is near enough to be certain
