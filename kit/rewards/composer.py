@@ -267,7 +267,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         }
         if not self.fails_format_gate(response):
             share = self.format.fulfilled_share(response)
-            return scores, list(self.reward_steps(scores, share))
+            return scores, list(self.reward_steps(scores, (share, share)))
         # What the answer says is not looked at: each part is at its worst, and so is the sum.
         lowest, _ = self._range_of(scores)
         for c in self.components:
@@ -289,15 +289,18 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         return paid_score(*c.worst_and_best(score.low, score.high), self.max_width)
 
     def reward_steps(
-        self, scores: ScoreByName, format_share: float
+        self, scores: ScoreByName, shares: tuple[float, float]
     ) -> Iterator[RewardStep]:
-        """The arithmetic of a reward, a step a line; the last one holds what is paid."""
+        """The arithmetic of a reward, a step a line; the last one holds what is paid.
+
+        shares : of the demands on the form that are fulfilled, for the low and the high end.
+        """
         steps = list(self._combine_scores(scores))
         yield from steps
         _, low, high = steps[-1]
         if self.format.mode == "bonus":
-            bonus = self.format.bonus * format_share
-            low, high = low + bonus, high + bonus
+            low += self.format.bonus * shares[0]
+            high += self.format.bonus * shares[1]
             yield RewardStep("add the format bonus", low, high)
         for gate in self.gates:
             score = scores[gate.component]
@@ -340,9 +343,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             name: replace(score, low=score.range[0], high=score.range[1])
             for name, score in scores.items()
         }
-        *_, lowest = self.reward_steps(wide, 0.0)
-        *_, highest = self.reward_steps(wide, 1.0)
-        return lowest.low, highest.high
+        *_, widest = self.reward_steps(wide, (0.0, 1.0))
+        return widest.low, widest.high
 
 
 # A reward as users write it: a preset's name, a file, a mapping, or itself.
