@@ -403,7 +403,7 @@ class Runner:
                         cached=True,
                         **dict.fromkeys(COSTS, 0),
                     )
-                elif ids not in verdicts:
+                else:
                     left.add(ids[1])
             # All of a group's answers and criteria shape each other's verdicts.
             if left:

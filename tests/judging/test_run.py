@@ -291,19 +291,6 @@ def test_the_body_of_a_request(case):
         assert list(form["schema"]["properties"]["c1"]["properties"]) == ["reason", "verdict"]
 
 
-def test_a_refused_parameter_is_dropped_once_and_recorded(ledger):
-    def reply(a):
-        refusal = {"error": {"message": "temperature is not supported", "param": "temperature"}}
-        return http(refusal, "400 No") if "temperature" in a.body else None
-
-    with FakeServer(reply) as server:
-        judge = kit.judge_of(endpoint(server, concurrency=1))
-        assert are_true(kit.judge(TASK, answers(5), judge=judge, ledger=ledger, progress=False))
-        assert ["temperature" in a.body for a in server.calls] == [True] + [False] * 5
-    with kit.Ledger(ledger) as book:
-        assert all('"left out":["temperature"]' in call["settings"] for call in book.calls())
-
-
 @pytest.mark.parametrize("thought", ["<think>w0 maybe</think>\n", "w0 maybe\n</think>\n\n"])
 def test_what_is_judged_is_the_whole_conversation_without_thoughts(thought):
     task = kit.Task(
