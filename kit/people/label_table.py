@@ -3,13 +3,15 @@
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ..data import TaskSet, load
 from ..errors import DataError
@@ -70,17 +72,16 @@ def label(
     """
     rows = label_questions(tasks)
     if verdicts is not None:
-        decided = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
-        rows = rows[pd.MultiIndex.from_frame(rows[ID_COLUMNS]).isin(decided)]
+        judged = [v.ids for v in verdicts_of(verdicts) if v.judge != "code"]
+        rows = rows[_is_among(rows, judged)]
     earlier = labels_of(labels)
-    ids = pd.MultiIndex.from_frame(rows[ID_COLUMNS])
-    is_labelled = ids.isin(pd.MultiIndex.from_frame(earlier[IDS]))
     units, size = rows.index, n
     if whole:
         units = pd.Index(rows["task_id"])
         # A corrected rate needs labels on five prompts.
         size = max(5, math.ceil(n * units.nunique() / max(len(rows), 1)))
-    pool = list(units[~units.isin(units[is_labelled])].unique())
+    labelled = units[_is_among(rows, earlier[IDS].itertuples(index=False))]
+    pool = list(units[~units.isin(labelled)].unique())
     if not pool or n < 1:
         raise DataError(
             "there is nothing to label",
@@ -88,13 +89,23 @@ def label(
             fix="give answers to tasks whose criteria a judge decides, and n of 1 or more",
         )
     sample = random.Random(seed).sample(pool, min(size, len(pool)))
-    # In the file's order, so that answers to one prompt are read together.
-    frame = rows[units.isin(sample)].reset_index(drop=True)
     inclusion = next(iter(earlier["inclusion"].dropna()), len(sample) / len(pool))
-    frame = frame.assign(inclusion=inclusion, rater="", label="")
+    return _table_to_fill_in(rows[units.isin(sample)], inclusion)
+
+
+def _is_among(
+    rows: pd.DataFrame, ids: Iterable[tuple[str, ...]]
+) -> NDArray[np.bool_]:
+    """True for each row to label that one of these (task, answer, criterion) names."""
+    return pd.MultiIndex.from_frame(rows[ID_COLUMNS]).isin([*ids])
+
+
+def _table_to_fill_in(rows: pd.DataFrame, inclusion: float) -> pd.DataFrame:
+    """The drawn rows in the file's order, so that answers to one prompt are read together."""
+    frame = rows.assign(inclusion=inclusion, rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.
     is_empty = (frame[["levels", "points"]] == "").all()
-    return frame.drop(columns=is_empty.index[is_empty])
+    return frame.drop(columns=is_empty.index[is_empty]).reset_index(drop=True)
 
 
 def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:

@@ -5,7 +5,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -17,10 +17,10 @@ import pandas as pd
 from .. import plots
 from ..errors import DataError
 from ..records import Run, count_of, group
-from ..stats import format_number
+from ..stats import Estimate, format_number
 from ..system import paths
 from .compare import over_seeds, overview, pairs, settings_grids
-from .folders import Kept, kept_by, metrics_of
+from .folders import Kept, Metric, kept_by, metrics_of
 
 Pairs = Sequence[tuple[Path, Run]]
 ROWS = 60  # of a table
@@ -47,29 +47,38 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     sections, cards = [], []
     for at, run in newest(runs).values():
         answers = _answers(run, seeds[seeds["notebook"] == run.notebook])
-        write_notebook_page(at / f"{run.notebook}.ipynb")
-        # The first question that the notebook answers says more than its name.
-        questions = filter(is_question, map(attrgetter("title"), answers))
-        section = plots.Section(
-            next(questions, run.notebook),
-            [*answers, _links(at, run, path.parent), *_results(at, run)],
-        )
+        section = _notebook_section(at, run, answers, path.parent)
         sections.append(section)
         cards += [replace(card, link=section.anchor) for card in answers]
-    sections += [
-        plots.Section(
-            "Do seeds and settings change a result?", _comparisons(runs, seeds)
-        ),
-        plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
-        plots.Section(DISTRUST, doubts),
-    ]
-    words = "\n".join(
-        [*doubts[:2], f"All {count_of(len(doubts), 'caveat')} stand at the end."]
-    )
-    cards.append(plots.Card(DISTRUST, None, words, link=sections[-1].anchor))
+    last = plots.Section(DISTRUST, doubts)
     # Answers first: whoever opens the page wants them, and may stop there.
-    return plots.page(
-        "Rubric rewards: report", [_what_ran(runs), *cards, *sections], path=path
+    blocks = [
+        _what_ran(runs),
+        *cards,
+        _distrust_card(doubts, last.anchor),
+        *sections,
+        _comparisons(runs, seeds),
+        plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
+        last,
+    ]
+    return plots.page("Rubric rewards: report", blocks, path=path)
+
+
+def _distrust_card(doubts: Sequence[str], link: str) -> plots.Card:
+    """The first caveats, with a link to all of them."""
+    words = f"All {count_of(len(doubts), 'caveat')} stand at the end."
+    return plots.Card(DISTRUST, None, "\n".join([*doubts[:2], words]), link=link)
+
+
+def _notebook_section(
+    folder: Path, run: Run, answers: Sequence[plots.Card], base: Path
+) -> plots.Section:
+    """The newest run of a notebook, under the first question that it answers, which says more than its name."""
+    write_notebook_page(folder / f"{run.notebook}.ipynb")
+    questions = filter(is_question, map(attrgetter("title"), answers))
+    return plots.Section(
+        next(questions, run.notebook),
+        [*answers, _links(folder, run, base), *_results(folder, run)],
     )
 
 
@@ -151,28 +160,16 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
     titles = {
         k: m.caption if is_question(m.caption) else k for k, m in metrics.items()
     }
-    pairs = [(name, m.caption) for name, m in metrics.items()]
-    pairs += [(r.caption, r.text) for r in kept_by(run) if r.kind == "sentence"]
-    # those of one setting; the newest run may lack a metric
-    there = seeds[seeds["metric"].isin(titles)]
-    for row in there.drop_duplicates("metric", keep=False).to_dict("records"):
-        name = row["metric"]
-        span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-        words = f"Mean over {row['seeds']} seeds, which gave {span}."
-        pairs.append((titles[name], words))
-        metrics[name] = replace(metrics[name], estimate=row["estimate"])
-    sentences = group(pairs)
-    # Where the author asked no question, what has a caption stands for the run, else the first estimate.
-    headlines = list(
-        filter(is_question, dict.fromkeys([*titles.values(), *sentences]))
-    )
-    if not headlines:
-        estimates = [name for name, m in metrics.items() if m.estimate]
-        headlines = [name for name, m in metrics.items() if m.caption] or estimates[
-            :1
-        ]
+    texts = [(name, m.caption) for name, m in metrics.items()]
+    texts += [(r.caption, r.text) for r in kept_by(run) if r.kind == "sentence"]
+    for name, (estimate, text) in _means_over_seeds(seeds).items():
+        # The newest run may lack a metric.
+        if name in metrics:
+            metrics[name] = replace(metrics[name], estimate=estimate)
+            texts.append((titles[name], text))
+    sentences = group(texts)
     cards = []
-    for title in headlines:
+    for title in _headlines(metrics, [*titles.values(), *sentences]):
         results = {name: metrics[name] for name in titles if titles[name] == title}
         # Whole names, so that no result hides another one.
         rows = {name: m.estimate for name, m in results.items() if m.estimate}
@@ -180,6 +177,25 @@ def _answers(run: Run, seeds: pd.DataFrame) -> list[plots.Card]:
         text = "\n".join(sentences.get(title, ()))
         cards.append(plots.Card(title, value, text))
     return cards
+
+
+def _means_over_seeds(seeds: pd.DataFrame) -> dict[str, tuple[Estimate, str]]:
+    """By metric its mean over seeds, and a sentence on it; none where it has one for each of several settings."""
+    means = {}
+    for row in seeds.drop_duplicates("metric", keep=False).to_dict("records"):
+        span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
+        text = f"Mean over {row['seeds']} seeds, which gave {span}."
+        means[row["metric"]] = row["estimate"], text
+    return means
+
+
+def _headlines(metrics: Mapping[str, Metric], titles: Sequence[str]) -> list[str]:
+    """The questions; where the author asked none, what has a caption, else the first estimate."""
+    if questions := list(filter(is_question, dict.fromkeys(titles))):
+        return questions
+    if captioned := [name for name, m in metrics.items() if m.caption]:
+        return captioned
+    return [name for name, m in metrics.items() if m.estimate][:1]
 
 
 def _results(folder: Path, run: Run) -> Iterator[Any]:
@@ -222,13 +238,15 @@ def _read(folder: Path, result: Kept) -> Any:
     return pd.read_json(io.StringIO(text), orient="split").head(ROWS)
 
 
-def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> list[Any]:
+def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> plots.Section:
     blocks: list[Any] = []
     for book, grid in settings_grids(runs, seeds).items():
         blocks += [f"{book}: {GRID}", grid.head(ROWS)]
-    return blocks or [
-        "Not known: no number varied over seeds or settings. Run other seeds."
-    ]
+    if not blocks:
+        blocks = [
+            "Not known: no number varied over seeds or settings. Run other seeds."
+        ]
+    return plots.Section("Do seeds and settings change a result?", blocks)
 
 
 def _run_table(runs: Pairs, base: Path) -> plots.Html:
@@ -273,12 +291,18 @@ def caveats(runs: Pairs) -> Iterator[str]:
         yield "The best of many runs looks better than it is. Confirm a setting with new seeds."
     for _, run in newest(runs).values():
         for name, metric in metrics_of(run).items():
-            estimate, place = metric.estimate, f"{run.notebook}, {name}"
-            if estimate and estimate.missing:
-                yield f"{place}: {count_of(estimate.missing, 'unknown value')} left out."
-            if estimate and math.isnan(estimate.low):
-                yield f"{place}: no interval. {estimate.note}".strip()
-            # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
-            elif estimate and 0 < estimate.units < 10:
-                yield f"{place}: the interval rests on {count_of(estimate.units, 'cluster')} only."
+            if metric.estimate:
+                yield from _caveats_of(metric.estimate, f"{run.notebook}, {name}")
     yield "Numbers of one machine and seed vary on others; the record of each run names its versions."
+
+
+def _caveats_of(estimate: Estimate, place: str) -> Iterator[str]:
+    """What to doubt of one number."""
+    if estimate.missing:
+        yield f"{place}: {count_of(estimate.missing, 'unknown value')} left out."
+    if math.isnan(estimate.low):
+        yield f"{place}: no interval. {estimate.note}".strip()
+    # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
+    elif 0 < estimate.units < 10:
+        clusters = count_of(estimate.units, "cluster")
+        yield f"{place}: the interval rests on {clusters} only."

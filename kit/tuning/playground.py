@@ -18,6 +18,12 @@ from ..stats import format_number
 from ..system import paths, progress
 from .workbench import WorkbenchJudge, first_prompt, judge_with_prompt
 
+# A field counts when it is left, not at each key.
+WIDE_FIELD: dict[str, Any] = {
+    "layout": {"width": "98%"},
+    "continuous_update": False,
+}
+
 
 class Playground:
     """Fields for the criteria and the judge's prompt; a notebook shows them, headless nothing is judged.
@@ -133,59 +139,75 @@ class Playground:
 
     def controls(self) -> object:
         """The fields and buttons, as a widget (ipywidgets 7.7 or 8)."""
+        return PlaygroundControls(self).box
+
+
+class PlaygroundControls:
+    """The fields and buttons of a playground. box : all of them, as a widget."""
+
+    def __init__(self, playground: Playground):
         import ipywidgets as w
 
-        # A field counts when it is left, not at each key.
-        wide = {"layout": w.Layout(width="98%"), "continuous_update": False}
-        menu = w.Dropdown(description="task", options=[*self.edited])
-        number = w.BoundedIntText(1, description="answers", min=1, max=10)
-        prompt = w.Textarea(self.prompt, rows=6, **wide)
-        fields, result = w.VBox(), w.HTML()
-        run = w.Button(layout=w.Layout(width="auto"))
+        self.playground = playground
+        self.menu = w.Dropdown(description="task", options=[*playground.edited])
+        self.number = w.BoundedIntText(1, description="answers", min=1, max=10)
+        self.prompt = w.Textarea(playground.prompt, rows=6, **WIDE_FIELD)
+        self.fields, self.result = w.VBox(), w.HTML()
+        self.run = w.Button(layout=w.Layout(width="auto"))
         keep = w.Button(description="Keep as files")
-
-        def draw(_: object = None) -> None:
-            rows = []
-            for c in self.edited[menu.value].criteria:
-                text = w.Textarea(c.text, rows=2, **wide)
-                weight = w.FloatText(c.weight, layout=w.Layout(width="6em"))
-                rows.append(w.HBox([weight, text]))
-                text.observe(read, "value")
-                weight.observe(read, "value")
-            fields.children = rows
-            read()
-
-        def read(_: object = None) -> list[Response]:
-            """Take over all fields, and say on the button what a click costs."""
-            self.prompt = prompt.value
-            criteria = self.edited[menu.value].criteria
-            for c, row in zip(criteria, fields.children, strict=True):
-                weight, text = row.children
-                self.edit(menu.value, c.id, text=text.value, weight=weight.value)
-            answers = self.choose_answers(menu.value, number.value)
-            run.description = f"Judge: {self.cost(answers)}"
-            return answers
-
-        def judge_now(_: object) -> None:
-            try:
-                result.value = self.compare(read()).text
-            except KitError as error:
-                # An error in a click would be seen in a log only.
-                result.value = f"<pre>{html.escape(str(error))}</pre>"
-            read()
-
-        def keep_now(_: object) -> None:
-            result.value = f"<p>rubrics.jsonl and prompt.txt are in {html.escape(str(self.keep()))}.</p>"
-
-        draw()
-        menu.observe(draw, "value")
-        number.observe(read, "value")
-        prompt.observe(read, "value")
-        run.on_click(judge_now)
-        keep.on_click(keep_now)
-        return w.VBox(
+        self.draw()
+        self.menu.observe(self.draw, "value")
+        for field in (self.number, self.prompt):
+            field.observe(self.read, "value")
+        self.run.on_click(self.judge_now)
+        keep.on_click(self.keep_now)
+        title, above = (
+            w.HTML("<b>Weights and criteria</b>"),
+            w.HTML("<b>Prompt</b>"),
+        )
+        self.box = w.VBox(
             [
-                *(menu, number, w.HTML("<b>Weights and criteria</b>"), fields),
-                *(w.HTML("<b>Prompt</b>"), prompt, w.HBox([run, keep]), result),
+                *(self.menu, self.number, title, self.fields),
+                *(above, self.prompt, w.HBox([self.run, keep]), self.result),
             ]
         )
+
+    def draw(self, _: object = None) -> None:
+        """Show the criteria of the task in the menu: for each a field with its weight beside one with its text."""
+        import ipywidgets as w
+
+        rows = []
+        for c in self.playground.edited[self.menu.value].criteria:
+            weight = w.FloatText(c.weight, layout=w.Layout(width="6em"))
+            text = w.Textarea(c.text, rows=2, **WIDE_FIELD)
+            for field in (weight, text):
+                field.observe(self.read, "value")
+            rows.append(w.HBox([weight, text]))
+        self.fields.children = rows
+        self.read()
+
+    def read(self, _: object = None) -> list[Response]:
+        """Take over all fields, and say on the button what a click costs; the answers to judge."""
+        play, task = self.playground, self.menu.value
+        play.prompt = self.prompt.value
+        criteria = play.edited[task].criteria
+        for c, row in zip(criteria, self.fields.children, strict=True):
+            weight, text = row.children
+            play.edit(task, c.id, text=text.value, weight=weight.value)
+        answers = play.choose_answers(task, self.number.value)
+        self.run.description = f"Judge: {play.cost(answers)}"
+        return answers
+
+    def judge_now(self, _: object) -> None:
+        """Show what the edits change."""
+        try:
+            self.result.value = self.playground.compare(self.read()).text
+        except KitError as error:
+            # An error in a click would be seen in a log only.
+            self.result.value = f"<pre>{html.escape(str(error))}</pre>"
+        self.read()
+
+    def keep_now(self, _: object) -> None:
+        """Write the files, and say where they are."""
+        folder = html.escape(str(self.playground.keep()))
+        self.result.value = f"<p>rubrics.jsonl and prompt.txt are in {folder}.</p>"

@@ -188,31 +188,20 @@ class Workbench:
         self.seals = Path(seals or paths.runs() / "seals")
         self.trials: dict[str, PromptTrial] = {}
         self.data, rows = label_rows(labels)
-        texts = rows[["prompt", "answer", "text"]].to_numpy().tolist()
-        part = part_by_hash(rows["cluster"])
         splits = rows["task"].map({t.id: t.split for t in self.data})
-        # Labels that name a test of their own: no other row is sealed.
-        if (splits == "test").any():
-            part = np.where(part == "test", "dev", part)
-            part = np.where(splits == "test", "test", part)
-        # A sealed row is known by its texts, whatever its ids are.
-        rows = rows.assign(part=part, id=list(map(fingerprint, texts)))
+        texts = rows[["prompt", "answer", "text"]].to_numpy().tolist()
+        rows = rows.assign(
+            part=parts_of_rows(rows["cluster"], splits == "test"),
+            # A sealed row is known by its texts, whatever its ids are.
+            id=list(map(fingerprint, texts)),
+        )
         # Raters that do not know, or split evenly, give no label.
         self.rows = rows.dropna(subset=["human"])
         self.doubts = len(rows) - len(self.rows)
-        prompts = (
-            self.rows.groupby("part")["cluster"]
-            .nunique()
-            .reindex(PART_NAMES, fill_value=0)
-        )
-        few = ", ".join(prompts.index[prompts < MIN_PROMPTS])
-        self.small = (
-            f"fewer than {MIN_PROMPTS} prompts fall into {few}" if few else ""
-        )
-        if few:
+        if small := small_parts(self.rows):
             # Too few to choose on one part and to test on another: a comparison is all they carry.
             self.rows = self.rows.assign(part="dev")
-        self.part = self.rows["part"]
+        self.small, self.part = small, self.rows["part"]
 
     # -- trials
     def try_(
@@ -306,14 +295,10 @@ class Workbench:
         judge's own model). Replies are in the ledger, so a search that was stopped goes on where it was.
         """
         self.need_parts("search")
+        from gepa.api import optimize
+
         train = self.rows[self.part == "train"]
-        # Rows on which GEPA follows its candidates, and rows that feed the rewriter, by prompt.
-        prompts = np.random.default_rng(0).permutation(
-            sorted(set(train["cluster"]))
-        )
-        is_tracked = train["cluster"].isin(prompts[: round(len(prompts) / 2)])
-        track = train.index[is_tracked].tolist()
-        feed = train.index[~is_tracked].tolist()
+        track, feed = _tracked_and_fed(train)
         # Rows that one round may judge.
         round_size = 2 * min(BATCH_SIZE, len(feed)) + len(track)
         if rows < len(track) + round_size:
@@ -322,24 +307,13 @@ class Workbench:
                 where="search",
                 fix=f"in Python: search(rows={len(track) + round_size})",
             )
-        writer: Any = reflect
-        if not callable(writer):
-            # Without another one, the judge's own model rewrites its prompt.
-            writer = partial(
-                complete,
-                judge_of(writer or self.judge_of(self.prompt)),
-                ledger=self.ledger,
-                budget=self.budget,
-            )
-        from gepa.api import optimize
-
         adapter = WorkbenchAdapter(self, train)
         result: Any = optimize(
             seed_candidate={PROMPT_COMPONENT: self.prompt},
             trainset=feed,
             valset=track,
             adapter=adapter,
-            reflection_lm=writer,
+            reflection_lm=self._rewriter(reflect),
             reflection_prompt_template=REWRITE_TEMPLATE.read_text("utf-8"),
             reflection_minibatch_size=min(BATCH_SIZE, len(feed)),
             # A round that may pass the cap is not begun: its rows would be paid and not used.
@@ -351,9 +325,19 @@ class Workbench:
             raise_on_exception=True,
         )
         # The first candidate is the prompt itself. Which of the others is used is decided on dev.
-        texts = dict.fromkeys(c[PROMPT_COMPONENT] for c in result.candidates[1:])
-        # Prompts that are trials already are not judged again.
+        return self._try_texts(c[PROMPT_COMPONENT] for c in result.candidates[1:])
+
+    def _rewriter(self, reflect: JudgeSource | Callable[[str], str] | None) -> Any:
+        """Who rewrites prompts, as a function of a text. Without another one, the judge's own model does it."""
+        if callable(reflect):
+            return reflect
+        judge = judge_of(reflect or self.judge_of(self.prompt))
+        return partial(complete, judge, ledger=self.ledger, budget=self.budget)
+
+    def _try_texts(self, texts: Iterable[str]) -> list[str]:
+        """Judge each prompt of a search as a trial; the names. What is a trial already is not judged again."""
         names = {t.prompt: name for name, t in self.trials.items()}
+        texts = list(dict.fromkeys(texts))
         for text in texts:
             if text not in names:
                 n = sum(name.startswith("searched ") for name in self.trials)
@@ -477,18 +461,8 @@ class Workbench:
         new, old = self.trial(name or self.choose()), self.trial(BASELINE_NAME)
         rows = self.rows[self.part == "test"]
         ids = sorted(rows["id"])
-        request = fingerprint(
-            [
-                ids,
-                "a function" if callable(self.judge) else str(self.judge),
-                [new.prompt, plain(new.settings), []],
-                [old.prompt, plain(old.settings), []],
-            ]
-        )
-        texts = (path.read_text("utf-8") for path in self.seals.glob("*.json"))
-        readings = sorted(map(json.loads, texts), key=lambda reading: reading["at"])
-        # One row in common is enough: whoever saw a part of the test has seen it.
-        earlier = {r["request"]: r for r in readings if set(ids) & set(r["rows"])}
+        request = self._request_of(ids, new, old)
+        earlier = self._earlier_readings(ids)
         # Rerunning a notebook is the same question; it is not a second look.
         if request in earlier:
             return msgspec.convert(earlier[request]["result"], SealedReading)
@@ -499,18 +473,7 @@ class Workbench:
                 where=str(self.seals),
                 fix="report the first reading, label new rows, or in Python test(unseal=True), and say so",
             )
-        judged = self.ask(rows, new.prompt, **new.settings)
-        gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
-        dev = self.agreement(new.name)
-        kappa_on_test = kappa(judged, "met", "human", cluster="cluster")
-        sentence = claim(gain, new=new.name, old="the baseline")
-        sentence += (
-            f" (Optimism, dev less test: {format_number(dev.value - kappa_on_test.value)}, "
-            f"from {format_number(dev.value)} on dev.)"
-        )
-        if earlier:
-            sentence += f" The test was read {len(earlier) + 1} times: this is not a sealed result."
-        reading = SealedReading(dev, kappa_on_test, gain, sentence)
+        reading = self._read_test(rows, new, old, looks=len(earlier) + 1)
         # A file of its own, so that processes do not disturb each other.
         paths.write(
             self.seals / f"{request}.json",
@@ -524,6 +487,38 @@ class Workbench:
             ),
         )
         return reading
+
+    def _request_of(self, ids: list[str], *trials: PromptTrial) -> str:
+        """What identifies a question to the sealed test: its rows, the judge, and the prompts that are compared."""
+        judge = "a function" if callable(self.judge) else str(self.judge)
+        prompts = [[t.prompt, plain(t.settings), []] for t in trials]
+        return fingerprint([ids, judge, *prompts])
+
+    def _earlier_readings(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Stored readings that saw one of these rows, by request, the oldest first."""
+        texts = (path.read_text("utf-8") for path in self.seals.glob("*.json"))
+        readings = sorted(map(json.loads, texts), key=lambda reading: reading["at"])
+        # One row in common is enough: whoever saw a part of the test has seen it.
+        return {r["request"]: r for r in readings if set(ids) & set(r["rows"])}
+
+    def _read_test(
+        self, rows: pd.DataFrame, new: PromptTrial, old: PromptTrial, *, looks: int
+    ) -> SealedReading:
+        """Judge the sealed rows with two trials. looks : how often they were read, this time included."""
+        judged = self.ask(rows, new.prompt, **new.settings)
+        gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
+        dev = self.agreement(new.name)
+        kappa_on_test = kappa(judged, "met", "human", cluster="cluster")
+        sentence = claim(gain, new=new.name, old="the baseline")
+        sentence += (
+            f" (Optimism, dev less test: {format_number(dev.value - kappa_on_test.value)}, "
+            f"from {format_number(dev.value)} on dev.)"
+        )
+        if looks > 1:
+            sentence += (
+                f" The test was read {looks} times: this is not a sealed result."
+            )
+        return SealedReading(dev, kappa_on_test, gain, sentence)
 
     # -- to keep and to look at
     def export(self, path: str | Path, name: str | None = None) -> Path:
@@ -604,6 +599,32 @@ def _cautious_gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
     return min(
         gain, _kappa_gain(*guesses), key=lambda e: np.nan_to_num(e.low, nan=-9)
     )
+
+
+def parts_of_rows(
+    clusters: Sequence[str] | pd.Series, is_sealed: pd.Series
+) -> NDArray[np.str_]:
+    """The part (n,) of each row: by a hash, or where labels name a test of their own, no other row is sealed."""
+    part = part_by_hash(clusters)
+    if is_sealed.any():
+        part = np.where(part == "test", "dev", part)
+        part = np.where(is_sealed, "test", part)
+    return part
+
+
+def small_parts(rows: pd.DataFrame) -> str:
+    """Which parts have too few prompts, as a sentence; empty where all have enough."""
+    prompts = rows.groupby("part")["cluster"].nunique()
+    prompts = prompts.reindex(PART_NAMES, fill_value=0)
+    few = ", ".join(prompts.index[prompts < MIN_PROMPTS])
+    return f"fewer than {MIN_PROMPTS} prompts fall into {few}" if few else ""
+
+
+def _tracked_and_fed(train: pd.DataFrame) -> tuple[list[int], list[int]]:
+    """Rows on which GEPA follows its candidates, and rows that feed the rewriter, by prompt."""
+    prompts = np.random.default_rng(0).permutation(sorted(set(train["cluster"])))
+    is_tracked = train["cluster"].isin(prompts[: round(len(prompts) / 2)])
+    return train.index[is_tracked].tolist(), train.index[~is_tracked].tolist()
 
 
 def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
