@@ -317,7 +317,9 @@ def answer(
     kit.save(out, kit.data.TaskSet(tasks=[], responses=answers.responses))
     number = len(answers.responses)
     return Output(
-        lines=[f"{number} answers to {len(answers)} prompts: {out}"],
+        lines=[
+            f"{kit.records.count_of(number, 'answer')} to {kit.records.count_of(len(answers), 'prompt')}: {out}"
+        ],
         data={"answers": number, "prompts": len(answers), "out": str(out)},
         next=f"{command_line('judge', tasks, out)} --judge endpoint:MODEL --estimate",
     )
@@ -578,7 +580,7 @@ def label(
     )
     kit.people.save_labels(frame, out)
     return Output(
-        lines=[f"{len(frame)} rows to label: {out}"],
+        lines=[f"{kit.records.count_of(len(frame), 'row')} to label: {out}"],
         data=frame,
         next=f"fill in {out}, then "
         + command_line(
@@ -851,7 +853,9 @@ def sweep(
     folder = out or paths.runs() / f"sweep-{kit.runs.find_notebook(notebook).stem}"
     done = int((table["status"] == "done").sum())
     return Output(
-        lines=[f"{done} of {len(cells)} cells are done: {folder}"],
+        lines=[
+            f"{done} of {kit.records.count_of(len(cells), 'cell')} done: {folder}"
+        ],
         data=table,
         next=f"kit report {folder}",
         code=int(done < len(cells)),

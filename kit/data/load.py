@@ -16,7 +16,7 @@ import msgspec
 
 from .. import checks
 from ..errors import DataError
-from ..records import Finding, Response, Task, Verdict, fingerprint, group
+from ..records import Finding, Response, Task, Verdict, count_of, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest, require_name
 from .files import Source, parse_chats, row_fields, rows_of
@@ -43,7 +43,7 @@ class TaskSet:
     findings : what `load` noticed. format : the form of the file. path : the file, if there is one.
 
     >>> TaskSet(tasks=[Task(id="t", prompt="p")])
-    TaskSet(kit: 1 tasks, 0 answers, 0 verdicts, 0 findings)
+    TaskSet(kit: 1 task, 0 answers, 0 verdicts, 0 findings)
     """
 
     tasks: list[Task]
@@ -101,7 +101,7 @@ class TaskSet:
         >>> TaskSet(tasks=[Task(id="t", prompt="p")]).joined(answers)
         Traceback (most recent call last):
         ...
-        kit.errors.DataError: 1 answers or labels have no task, answer or criterion; first the answer tt / r
+        kit.errors.DataError: answers or labels without their task, answer or criterion: 1; first the answer tt / r
           where: the other set
           to do: make the ids equal: task_id, response_id, criterion_id
         """
@@ -135,7 +135,7 @@ class TaskSet:
         ]
         if lost:
             raise DataError(
-                f"{len(lost)} answers or labels have no task, answer or criterion; "
+                f"answers or labels without their task, answer or criterion: {len(lost)}; "
                 f"first the {lost[0][0]} {' / '.join(lost[0][1:])}",
                 where=where,
                 fix="make the ids equal: task_id, response_id, criterion_id",
@@ -156,8 +156,8 @@ class TaskSet:
 
     def __repr__(self) -> str:
         return (
-            f"TaskSet({self.format}: {len(self.tasks)} tasks, {len(self.responses)} answers, "
-            f"{len(self.verdicts)} verdicts, {len(self.findings)} findings)"
+            f"TaskSet({self.format}: {count_of(len(self.tasks), 'task')}, {count_of(len(self.responses), 'answer')}, "
+            f"{count_of(len(self.verdicts), 'verdict')}, {count_of(len(self.findings), 'finding')})"
         )
 
 
@@ -198,7 +198,7 @@ def load(
     >>> rows = [{"id": "t1", "prompt": "Say hi.", "rubrics": [{"desc": "Is kind.", "points": 2}]}]
     >>> tasks = load(rows, fields={"desc": "text"})
     >>> tasks, tasks[0].criteria[0].weight
-    (TaskSet(rubric: 1 tasks, 0 answers, 0 verdicts, 1 findings), 2.0)
+    (TaskSet(rubric: 1 task, 0 answers, 0 verdicts, 1 finding), 2.0)
     """
     require_name("form", format, ("auto", *FORMATS), where="format")
     return _Reader(source, format, dict(fields or {})).run(source, on_error)
@@ -384,7 +384,7 @@ class _Reader:
             Finding(
                 code="skipped-rows",
                 severity="error",
-                message=f"{len(equal)} of {count} rows are left out; {equal[0].what}",
+                message=f"{len(equal)} of {count_of(count, 'row')} left out; {equal[0].what}",
                 where=equal[0].where,
                 rows=len(equal),
                 suggestion=equal[0].fix,
@@ -396,7 +396,7 @@ class _Reader:
             findings.append(
                 msgspec.structs.replace(
                     note,
-                    message=f"{note.message}: {n} in {count} rows",
+                    message=f"{note.message}: {n} in {count_of(count, 'row')}",
                     where=self.file,
                     rows=n,
                 )

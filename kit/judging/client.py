@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from ..errors import JudgeDownError, MissingError
+from ..records import count_of
 from . import loop
 from .prices import dollars, estimate_chat_tokens, estimate_tokens
 from .question import Reply, Request
@@ -326,7 +327,7 @@ def _find_fault(
         (
             n_choices != 1,
             "parse",
-            f"the reply has {n_choices} choices in place of one",
+            f"the reply has {count_of(n_choices, 'choice')} in place of one",
         ),
         (
             end in CUT_REASONS,

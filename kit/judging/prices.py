@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ..errors import BudgetError, DataError
+from ..records import count_of
 from .prompt import is_number
 
 
@@ -128,10 +129,11 @@ class Usage(msgspec.Struct, kw_only=True, frozen=True):
         )
 
     def __str__(self) -> str:
-        words = f"{self.calls} calls, {self.tokens_in} + {self.tokens_out} tokens, {format_cost(self.cost, 4)}"
+        calls, cost = count_of(self.calls, "call"), format_cost(self.cost, 4)
+        words = f"{calls}, {self.tokens_in} + {self.tokens_out} tokens, {cost}"
         if self.seconds:
             words += f", {self.seconds:.1f} s"
-        return f"{words}, {self.cached} verdicts from the ledger"
+        return f"{words}, {count_of(self.cached, 'verdict')} from the ledger"
 
 
 def format_cost(cost: float | None, digits: int = 2) -> str:

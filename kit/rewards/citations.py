@@ -18,6 +18,7 @@ from ..records import (
     Response,
     Task,
     Verdict,
+    count_of,
     strip_thinking,
 )
 from .rubric_score import CriterionValues, worst_and_best
@@ -87,7 +88,7 @@ def parse_citations(text: str) -> ParsedAnswer:
         )
     if not claims or len(claims) > MAX_CLAIMS:
         return ParsedAnswer(
-            fault=f"the answer has {len(claims)} claims; 1 to {MAX_CLAIMS} are read"
+            fault=f"the answer has {count_of(len(claims), 'claim')}; 1 to {MAX_CLAIMS} are read"
         )
     return ParsedAnswer(tuple(claims))
 

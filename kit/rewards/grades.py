@@ -17,7 +17,7 @@ from ..checks import applicable_verifiers, claims_of
 from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
 from ..judging import JudgeSource, Ledger, ajudge_pairs, wait
-from ..records import Grade, Response, Task, Verdict
+from ..records import Grade, Response, Task, Verdict, count_of
 from ..records.tables import show, table
 from ..stats import Estimate, mean
 from ..system.settings import load
@@ -52,7 +52,11 @@ class Grades(list[Grade]):
         )
 
     def __repr__(self) -> str:
-        return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
+        return (
+            f"{count_of(len(self), 'grade')}, mean {self.estimate}"
+            if self
+            else "no grades"
+        )
 
     def _repr_html_(self) -> str:
         return show(self.table(), caption=repr(self)).to_html()

@@ -166,7 +166,7 @@ def test_inspect_renames_fields_and_writes_the_own_form(own, capsys):
     Path("theirs.jsonl").write_text(lines([row]))
     words = ["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id", "--out", "mine.jsonl"]
     code, out, err = run(capsys, *words)
-    assert code == 0 and "1 tasks" in out and "kit judge mine.jsonl ANSWERS" in out, err
+    assert code == 0 and "1 task," in out and "kit judge mine.jsonl ANSWERS" in out, err
     code, out, _ = run(capsys, "inspect", "mine.jsonl", "--json", "--lint")
     assert json.loads(out)["tasks"] == 1
 
@@ -395,7 +395,7 @@ def test_sweep(own, capsys, notebook_file):
         "--jobs",
         "2",
     )
-    assert code == 0 and "2 of 2 cells are done" in out and "[2 of 2" in err, err
+    assert code == 0 and "2 of 2 cells done" in out and "[2 of 2" in err, err
 
 
 @pytest.fixture

@@ -316,6 +316,6 @@ def test_lint_goes_on_after_a_faulty_row(tmp_path, capsys, monkeypatch):
     assert cli.main(["inspect", "a.jsonl", "--lint"]) == 1
     out = capsys.readouterr().out
     assert (
-        "error: a.jsonl, line 2, rubrics 1: 2 of 3 rows are left out; the criterion is not a text"
+        "error: a.jsonl, line 2, rubrics 1: 2 of 3 rows left out; the criterion is not a text"
         in out
     )
