@@ -12,7 +12,7 @@ from ..checks import AnswerForm
 from ..data import TaskSet, TaskSource, tasks_of
 from ..data import load as load_tasks
 from ..errors import DataError, MissingError
-from ..records import Response, Task, group, text_identity
+from ..records import Response, Task, count_of, group, text_identity
 from ..rubrics import draw_units
 from ..system import paths, profiles
 from ..system.settings import Share, load, make
@@ -383,9 +383,9 @@ def split_tasks(
     twins, train = partition(train, lambda task: prompt_identity(task) in prompts)
     if twins:
         logger.warning(
-            "%s: %d tasks are left out, since their prompt is held out",
+            "%s: left out since the prompt is held out: %s",
             where,
-            len(twins),
+            count_of(len(twins), "task"),
         )
     return train, heldout
 

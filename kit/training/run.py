@@ -30,7 +30,7 @@ from ..evaluation import (
     sample,
 )
 from ..judging import JudgeSource, Ledger
-from ..records import Response, Task, fingerprint, to_json
+from ..records import Response, Task, count_of, fingerprint, to_json
 from ..records.tables import plain
 from ..rewards import RewardSource, trivial
 from ..system import paths
@@ -553,9 +553,9 @@ class StageRunner:
                 source, self.training_tasks(), self.demonstrations, self.answer
             )
             logger.warning(
-                "%d rows from own answers to %d prompts",
-                len(made),
-                len(self.training_tasks()[: source.tasks]),
+                "%s from own answers to %s",
+                count_of(len(made), "row"),
+                count_of(len(self.training_tasks()[: source.tasks]), "prompt"),
             )
         if made and ("chosen" in made[0]) != (stage == "dpo"):
             raise DataError(
@@ -578,7 +578,9 @@ class StageRunner:
             data.tasks, lambda task: prompt_identity(task) in prompts
         )
         if left_out:
-            logger.warning("%d rows are held out: not trained on", len(left_out))
+            logger.warning(
+                "held out, so not trained on: %s", count_of(len(left_out), "row")
+            )
         return rows.of_answers(
             with_prompts(some, self.job.keys), data.responses, self.settings.stage
         )

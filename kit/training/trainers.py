@@ -18,7 +18,7 @@ from ..evaluation import (
     messages,
     prompt_ids,
 )
-from ..records import Grade, Response, Task
+from ..records import Grade, Response, Task, count_of
 from . import fast_cpu, ranks
 from .policies import Policy
 from .reward import Reward, text_of, track
@@ -344,9 +344,9 @@ def fitting_rows(
     ]
     if len(some) < len(rows):
         logger.warning(
-            "%d of %d rows are left out: the prompt alone fills max_length=%d",
+            "%d of %s left out: the prompt alone fills max_length=%d",
             len(rows) - len(some),
-            len(rows),
+            count_of(len(rows), "row"),
             limit,
         )
     if not some:

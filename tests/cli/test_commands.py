@@ -304,7 +304,7 @@ def test_an_estimate_counts_the_audit(own, capsys):
     judge += ["--base-url", "https://judge.invalid/v1"]
     _, plain, _ = run(capsys, *judge)
     _, audit, _ = run(capsys, *judge, "--audit")
-    calls = [int(re.search(r"(\d+) calls", text)[1]) for text in (plain, audit)]
+    calls = [int(re.search(r"(\d+) calls?,", text)[1]) for text in (plain, audit)]
     kinds = [c.kind for c in tuning.AUDIT_CHANGES.values()]
     assert (
         calls == [1, 1 + sum(kinds.count(k) for k in ("attack", "bias", "step"))]
