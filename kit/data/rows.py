@@ -281,8 +281,8 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     texts = [
         k for k in unread if k not in (*renames, *ids) and isinstance(item[k], str)
     ]
-    # Where the text is missing, the only text that is there is it.
-    if "text" not in fields and len(texts) == 1:
+    # Where the text is missing, the only text that is there is it. Beside a title, either could be.
+    if fields.keys().isdisjoint(("text", "title")) and len(texts) == 1:
         renames[texts[0]] = "text"
     what = "a criterion has no text"
     if unread:
@@ -425,12 +425,7 @@ def add_label(
     value : a label, or rater (None where there is none) -> label. criterion : the task's own where it is absent.
     """
     if row.task:
-        criterion = next((c for c in row.task.criteria if c.id == ids[2]), None)
-        if criterion is None:
-            raise DataError(
-                f"there is a label on {ids[2]!r}, which is not a criterion of its task",
-                fix="write the criterion's id",
-            )
+        criterion = next(c for c in row.task.criteria if c.id == ids[2])
     by_rater = value if isinstance(value, dict) else {None: value}
     for rater, one in by_rater.items():
         if not is_blank(one):

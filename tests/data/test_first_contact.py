@@ -284,6 +284,7 @@ GUESSES = [  # no name is near enough to be certain
     {"model_id": "m", "response": "a"},
     {"cid": "k", "prompt": "p", "rubrics": ["x"]},
     {"id": "t", "prompt": "p", "rubrics": [{"parent_id": "k", "text": "x"}]},
+    {"id": "t", "prompt": "p", "rubrics": [{"title": "Is kind.", "importance": "high"}]},
     {"task_id": "t", "text": "a question or an answer"},
     {"task_id": "t", "answer": "of a model, or the right one"},
 ]
