@@ -112,6 +112,12 @@ def inspect(
         base_url: a judge that answers eight questions about each criterion, or drafts
         ledger: stored verdicts (default: in the kit's cache)
     """
+    # How the file is read; what is written beside it needs none of that.
+    options = {
+        "map": map,
+        "format": format.removeprefix("auto"),
+        "on_error": on_error.removeprefix("raise"),
+    }
     if lint:
         on_error = "skip"
     tasks = kit.load(file, format=format, fields=map, on_error=on_error)
@@ -139,18 +145,18 @@ def inspect(
             "findings": findings.findings,
             "errors": errors,
         },
-        next=_after_inspect(tasks, file, out, map, format),
+        next=_after_inspect(tasks, file, out, options),
         code=int(lint and errors > 0),
     )
 
 
 def _after_inspect(
-    tasks: Any, file: str, out: Path | None, map: Texts, format: str
+    tasks: Any, file: str, out: Path | None, options: dict[str, Any]
 ) -> str:
-    """What to do with an inspected file."""
-    if not out and (map or format != "auto"):
+    """What to do with an inspected file. options : of `kit inspect`, with which the file was read."""
+    if not out and any(options.values()):
         # Only `kit inspect` knows the file's own names of its fields.
-        return inspect_command(file, map=map, format=format.removeprefix("auto"))
+        return inspect_command(file, **options)
     if not tasks.tasks and not tasks.responses:
         # The file holds either people's labels or what a judge wrote.
         is_people = any(v.judge.startswith("human") for v in tasks.verdicts)
@@ -163,7 +169,7 @@ def _after_inspect(
     if not any(t.criteria or t.truth for t in tasks):
         return "add criteria to its tasks, or name it as `rows` of a training: kit train CONFIG"
     if not tasks.responses:
-        return f"write answers to a file: kit judge {out or file} ANSWERS"
+        return f"write answers to a file: {command_line('judge', out or file, 'ANSWERS')}"
     return f"{command_line('judge', out or file, judge='endpoint')} --estimate"
 
 
@@ -628,7 +634,9 @@ def view(
         out=out,
     )
     return Output(
-        lines=[f"page: {path}"], data={"page": str(path)}, next=f"open {path}"
+        lines=[f"page: {path}"],
+        data={"page": str(path)},
+        next=shlex.join(["open", str(path)]),
     )
 
 
@@ -671,7 +679,7 @@ def calibrate(
     kit.plots.page(
         f"Calibration of {file.name}", [str(curve), curve.plot()], path=html
     )
-    return Output(data=curve, next=f"open {html}")
+    return Output(data=curve, next=shlex.join(["open", str(html)]))
 
 
 def train(
@@ -726,7 +734,7 @@ def train(
     return Output(
         lines=[result.gain.sentence, f"run: {result.folder}"],
         data={"folder": str(result.folder), "gain": result.gain},
-        next=f"open {result.folder / 'training.html'}",
+        next=shlex.join(["open", str(result.folder / "training.html")]),
     )
 
 
@@ -800,7 +808,7 @@ def run(
             "status": record.status,
             "metrics": record.metrics,
         },
-        next=f"kit report {folder}",
+        next=command_line("report", folder),
         code=int(record.status != "done"),
     )
 
@@ -857,7 +865,7 @@ def sweep(
             f"{done} of {kit.records.count_of(len(cells), 'cell')} done: {folder}"
         ],
         data=table,
-        next=f"kit report {folder}",
+        next=command_line("report", folder),
         code=int(done < len(cells)),
     )
 
@@ -874,7 +882,7 @@ def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
     return Output(
         lines=[f"report: {path}"],
         data=kit.runs.compare(folder),
-        next=f"open {path}",
+        next=shlex.join(["open", str(path)]),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -399,7 +400,7 @@ class Result:
             .drop(columns="task")
         )
         blocks: list[Any] = [
-            f"Held-out answers: {len(rows)}. kit view {self.folder} shows all with reasons.",
+            f"Held-out answers: {len(rows)}. kit view {shlex.quote(str(self.folder))} shows all with reasons.",
             rows[:PAGE_ROWS],
         ]
         if len(more := rows[PAGE_ROWS:MAX_PAGE_ROWS]):

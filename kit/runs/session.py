@@ -3,6 +3,7 @@
 import numbers
 import os
 import resource
+import shlex
 import socket
 import sys
 import time
@@ -124,7 +125,8 @@ class Session:
         """End the run: its record is complete, and its folder is free for others."""
         self._save("done")
         self._lock.release(force=True)  # the cell may have run twice
-        print(f"saved in {self.folder}\nreport: python -m kit report {self.folder}")
+        command = shlex.join(["python", "-m", "kit", "report", str(self.folder)])
+        print(f"saved in {self.folder}\nreport: {command}")
 
     def _save(self, status: str) -> None:
         """Write the record; that of a finished run stays readable until this one ends."""

@@ -440,6 +440,7 @@ REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
     ("words", "options"),
     [
         (["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id"], "desc=text --map qid=task_id"),
+        (["inspect", "both.jsonl", "--on-error", "skip"], "--on-error skip --out both.kit.jsonl"),
         (["inspect", "both.jsonl"], "both.jsonl --judge endpoint --estimate"),
         (["inspect", "both.jsonl", "--out", "own.jsonl"], "judge own.jsonl"),
         (["inspect", "replies.csv", "--map", REPLIES, "--out", "my replies.jsonl"], "judge TASKS 'my replies.jsonl'"),
@@ -457,7 +458,7 @@ REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
         (["label", "t.jsonl", "a.jsonl", "--labels", "l1.csv", "--verdicts", "v.jsonl", "--out", "l3.csv"],
          "l1.csv,l3.csv v.jsonl"),
         (["train", "c.yaml", "--set", "steps=1", "--profile", "test", "--forecast"], "--set steps=1"),
-        (["run", "small.ipynb", "--profile", "test", "--out", "r"], "kit report"),
+        (["run", "small.ipynb", "--profile", "test", "--out", "my runs"], "kit report"),
     ],
 )  # fmt: skip
 def test_the_printed_next_step_runs_when_it_is_pasted(
