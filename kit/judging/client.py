@@ -327,7 +327,7 @@ def _find_fault(
         (
             n_choices != 1,
             "parse",
-            f"the reply has {count_of(n_choices, 'choice')} in place of one",
+            "the reply has {choices} in place of one",
         ),
         (
             end in CUT_REASONS,
@@ -347,20 +347,29 @@ def _find_fault(
         (
             not isinstance(content, str),
             "parse",
-            f"the content is not a text but {type(content).__name__} ({content!a:.60})",
+            "the content is not a text but {kind} ({content!a:.60})",
         ),
         (
             role != "assistant",
             "parse",
-            f"the role of the reply is {role!a:.60}, not assistant",
+            "the role of the reply is {role!a:.60}, not assistant",
         ),
         (
             end not in FINISHED,
             "parse",
-            f"the reply is not finished: finish_reason is {end!a:.60}",
+            "the reply is not finished: finish_reason is {end!a:.60}",
         ),
     )
-    return next((row[1:] for row in faults if row[0]), ("", ""))
+    _, failure, words = next((row for row in faults if row[0]), (True, "", ""))
+    # Only now, because most replies have no fault.
+    reason = words.format(
+        choices=count_of(n_choices, "choice"),
+        kind=type(content).__name__,
+        content=content,
+        role=role,
+        end=end,
+    )
+    return failure, reason
 
 
 def refused_parameter(body: Any) -> str:
