@@ -4,8 +4,9 @@ composer = Composer.from_config("refiner")     # a preset, a mapping, or a YAML 
 composer.grade(task, response, verdicts).score  # None: leave this answer out of training
 """
 
+from ..records import ComponentScore
 from .citations import AnswerClaim, claim_criteria, parse_citations, score_citations
-from .components import static_criteria
+from .components import RewardComponent, static_criteria
 from .composer import (
     Composer,
     FormatRule,
@@ -20,11 +21,13 @@ from .rubric_score import PASS_THRESHOLD, CriteriaTree, score_rubric
 __all__ = [
     "PASS_THRESHOLD",
     "AnswerClaim",
+    "ComponentScore",
     "Composer",
     "CriteriaTree",
     "Explanation",
     "FormatRule",
     "Grades",
+    "RewardComponent",
     "RewardGate",
     "RewardSource",
     "claim_criteria",

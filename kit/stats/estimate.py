@@ -27,9 +27,9 @@ from .columns import Floats, Ints
 MIN_CLUSTERS = 2.0
 # clusters that must hold the rarest outcome of a statistic that conditions on outcomes
 MIN_RARE_CLUSTERS = 5
-# standard errors by which the ICC is drawn up
+# standard errors by which the ICC is raised, to be cautious
 ICC_MARGIN = 0.5
-# clusters' worth of an ICC of 1 that is mixed in, for where few clusters tell it
+# the weight, in clusters, of a prior of ICC = 1; it matters where clusters are few
 ICC_PRIOR_CLUSTERS = 0.25
 # clusters that may not have been drawn
 UNSEEN_CLUSTERS = 2.0
@@ -224,6 +224,7 @@ def cluster_variance(
         return ClusterVariance(robust, max(n_effective - 1, 1.0), n_effective)
     icc = (robust - square) / (square / n * pairs)
     squares = np.bincount(group, w * w)
+    # Kish's design effect: 1 + ICC * (effective size of the cluster - 1)
     effect = 1 + _cautious_icc(icc, pairs, psi, group) * (rows**2 / squares - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / max(n - 1, 1) * float(squares @ effect)

@@ -202,7 +202,7 @@ def run_stages(job: Job, on_step: OnStep | None) -> Result:
     ]
     check_folder(job.out, folders)
     if ranks.rank():
-        # the first process says what to train and when, and does all the rest
+        # the first process says what to train and when, and does all the rest; its None is the end
         while order := ranks.broadcast(None):
             StageRunner(job, *order, reward).fit()
         return Result.read(job.out)
@@ -355,6 +355,7 @@ class StageRunner:
             # the same tasks may be split in another way
             "heldout": fingerprint(tasks[len(self.job.tasks) :]),
             "judge": self.reward.name,
+            "judge_settings": judge_settings(self.reward.judge.identity),
             "second": self.reward.second and self.reward.second.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }
@@ -362,11 +363,15 @@ class StageRunner:
     def claim_folder(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
         path, identity = self.out / MARK, self.identity
-        old = json.loads(path.read_text("utf-8")) if path.exists() else {**identity}
-        before, now = (
-            {**run.pop("settings"), **run} for run in (old, {**identity})
-        )
-        other = [name for name in now if before.get(name) != now[name]]
+        old = json.loads(path.read_text("utf-8")) if path.exists() else identity
+        now = identity["settings"] | identity
+        # A run of an older kit does not say its judge's settings.
+        before = {"judge_settings": now["judge_settings"]} | old["settings"] | old
+        other = [
+            name
+            for name in now
+            if name != "settings" and before.get(name) != now[name]
+        ]
         # half a run of one setting and half of another would be neither
         if other and has_begun(self.out):
             raise DataError(
@@ -505,24 +510,30 @@ class StageRunner:
         """What a reader must know of the metrics."""
         truncated = metrics.get("truncated", 0.0)
         unknown = metrics.get("unknown_rewards", 0.0)
-        return [
-            note
-            for note, is_true in {
-                # in one trial 94 % were cut off, and nothing was reported
-                f"{truncated:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less.": truncated
-                > 0.5,
-                f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl.": unknown
-                > 0.1,
-                "Nothing is held out, so no gain is measured. Mark rows with split: heldout.": not self.job.heldout,
-                "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently.": (
-                    self.settings.quantize != "none"
-                ),
-                "This is a control: the rewards changed hands at random, so any gain is no learning.": (
-                    self.settings.control
-                ),
-            }.items()
-            if is_true
-        ]
+        notes = (
+            # in one trial 94 % were cut off, and nothing was reported
+            (
+                truncated > 0.5,
+                f"{truncated:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less.",
+            ),
+            (
+                unknown > 0.1,
+                f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl.",
+            ),
+            (
+                not self.job.heldout,
+                "Nothing is held out, so no gain is measured. Mark rows with split: heldout.",
+            ),
+            (
+                self.settings.quantize != "none",
+                "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently.",
+            ),
+            (
+                self.settings.control,
+                "This is a control: the rewards changed hands at random, so any gain is no learning.",
+            ),
+        )
+        return [note for is_true, note in notes if is_true]
 
     def training_tasks(self) -> Sequence[Task]:
         """The tasks to train on; DataError where there are none."""
@@ -676,8 +687,7 @@ class StageRunner:
         if reward.name != "code" and self.stage is not self.job.stages[-1]:
             return metrics
         some = for_trivial(tasks, reward)
-        # a run that goes on finds these verdicts in its ledger
-        # unknown is null, and no 0
+        # A run that goes on finds these verdicts in its ledger. Unknown is null, not 0.
         means = plain(
             trivial(
                 some,
@@ -701,6 +711,13 @@ def batch_metrics(batches: pd.DataFrame) -> dict[str, Any]:
         "groups": pd.DataFrame(batches["groups"].tolist()).sum().to_dict(),
         "seconds_judge": batches["seconds_judge"].sum(),
     }
+
+
+def judge_settings(identity: Any) -> str:
+    """A fingerprint of what shapes a judge's verdicts, but for its address, which may change."""
+    if isinstance(identity, dict):
+        identity = {k: v for k, v in identity.items() if k != "base_url"}
+    return fingerprint(plain(identity))
 
 
 def has_begun(out: Path) -> bool:

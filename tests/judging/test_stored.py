@@ -11,7 +11,8 @@ from fake_server import FakeServer
 
 import kit
 from kit.data import TaskSet
-from kit.judging import complete
+from kit.judging import complete, prompt
+from kit.records import fingerprint
 from kit.system import paths
 
 STORED = Path(__file__).parent / "stored"
@@ -62,3 +63,9 @@ def test_a_changed_text_is_another_question(old_ledger):
         judge = {**CASES["judges"]["all"], "base_url": server.url}
         kit.judge(task, [answer], judge=judge, ledger=old_ledger, progress=False)
         assert len(server.calls) == 1
+
+
+def test_another_wording_needs_another_version():
+    """Else verdicts that the old wording gave would pass for those of the new one."""
+    wording = [prompt.prompt_wording(name) for name in ("user", "word", "group", "yes_no")]
+    assert (prompt.VERSION, fingerprint(wording)) == (1, "e52b1f617e1b9591e23f683b19ba2ae3")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -213,6 +214,15 @@ def test_a_folder_holds_one_run(tmp_path):
         training.train(some[:3], TINY, steps=1, heldout=some[3:], out=tmp_path / "h")
     with pytest.raises(DataError, match="already holds a run"):
         training.train(tasks(), TINY, steps=1, out=tmp_path / "r", resume=False)
+
+
+def test_a_folder_holds_the_run_of_one_judge_wherever_it_is(tmp_path):
+    """(prompt, address, whether the run may go on)"""
+    for system, address, may_go_on in (("a", "x", 1), ("a", "y", 1), ("b", "x", 0)):
+        judge = Judge()
+        judge.identity = {"system": system, "base_url": address}
+        with nullcontext() if may_go_on else pytest.raises(DataError, match="of judge_settings"):
+            training.train(tasks(check=None), TINY, steps=1, judge=judge, out=tmp_path)
 
 
 KILLED = """
