@@ -266,7 +266,7 @@ def test_grades_of_many_answers():
 
 
 def test_grade_needs_the_tasks_and_for_some_rewards_the_answers():
-    with pytest.raises(DataError, match="have no task"):
+    with pytest.raises(DataError, match="without their task"):
         grade([], verdicts())
     with pytest.raises(DataError, match="give responses="):
         grade([TASK], verdicts(), reward="refiner")

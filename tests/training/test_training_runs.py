@@ -444,7 +444,7 @@ def test_sft_learns_from_the_best_of_the_models_own_answers(tmp_path, caplog):
     made = json.loads((result.folder / "rows.json").read_text())
     texts = {row["prompt"][-1]["content"]: row["completion"][0]["content"] for row in made}
     assert 0 < len(texts) < 8 and all(text.count("a") > 1 for text in texts.values())
-    assert f"{len(made)} rows from own answers to 8 prompts" in caplog.text
+    assert f"{kit.records.count_of(len(made), 'row')} from own answers to 8 prompts" in caplog.text
     with pytest.raises(DataError, match="cannot teach dpo"):
         training.train(some, options, stage="dpo", rows=rows, judge=judge, out=tmp_path / "d")
     calls = judge.calls
