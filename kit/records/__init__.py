@@ -380,7 +380,7 @@ def unknown(
     )
 
 
-PLURALS = {"criterion": "criteria", "match": "matches"}
+PLURALS = {"criterion": "criteria", "match": "matches", "info": "info"}
 
 
 def count_of(n: int, noun: str) -> str:

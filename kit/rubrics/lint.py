@@ -16,7 +16,7 @@ from ..data import Finding, TaskSet, TaskSource, tasks_of
 from ..errors import DataError
 from ..judging import Budget, JudgeSource, Ledger
 from ..plots import Figure, bars
-from ..records import Criterion, Task, canonical, group, text_identity
+from ..records import Criterion, Task, canonical, count_of, group, text_identity
 from ..system.settings import check_names
 from .judge_lint import judge_findings
 
@@ -136,8 +136,9 @@ class LintReport:
     @property
     def sentence(self) -> str:
         """The counts as one sentence."""
-        counts = ", ".join(f"{n} {name}" for name, n in self.severities.items())
-        return f"{counts or 'no finding'}; {self.faulty} of {self.criteria} criteria are faulty"
+        counts = ", ".join(count_of(n, name) for name, n in self.severities.items())
+        criteria = count_of(self.criteria, "criterion")
+        return f"{counts or 'no finding'}; {self.faulty} of {criteria} faulty"
 
     def __str__(self) -> str:
         lines = [

@@ -374,7 +374,7 @@ def split_tasks(
     identity = attrgetter("id")
     if both := set(map(identity, train)).intersection(map(identity, heldout)):
         raise DataError(
-            f"{len(both)} held-out tasks are also trained on",
+            f"{count_of(len(both), 'held-out task')} also trained on",
             where=f"{where}, task {min(both)!r}",
             fix="hold out other tasks: a gain on trained prompts shows nothing",
         )

@@ -144,7 +144,7 @@ def test_the_walkthrough_runs_with_a_server(tmp_path, monkeypatch):
                 assert (code != 0) == fails, (line, outputs[line])
     printed = "\n".join(outputs.values())
     for sentence in (
-        "--map desc=text", "opening / sunday", "0 of 13 criteria are faulty", "12 answers", "26 verdicts",
+        "--map desc=text", "opening / sunday", "0 of 13 criteria faulty", "12 answers", "26 verdicts",
         "kappa", "no search and no sealed test", "tuned.txt", "26 verdicts from the ledger",
     ):  # fmt: skip
         assert sentence in printed, sentence

@@ -162,7 +162,7 @@ def test_the_report_counts_and_escapes():
     assert report.severities == {"error": 1, "warning": 1}
     assert list(report.table()["findings"]) == [1, 1]
     assert "<script>" not in report._repr_html_()
-    assert str(report).endswith("1 error, 1 warning; 2 of 3 criteria are faulty")
+    assert str(report).endswith("1 error, 1 warning; 2 of 3 criteria faulty")
     assert lint([task("Names a crater.")]).table().empty
 
 
