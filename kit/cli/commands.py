@@ -122,6 +122,12 @@ def inspect(
         on_error = "skip"
     tasks = kit.load(file, format=format, fields=map, on_error=on_error)
     asking = _asking(judge, model, base_url, ledger=ledger)
+    judging = {
+        "judge": judge or "endpoint",
+        "model": model,
+        "base_url": base_url,
+        "ledger": ledger,
+    }
     if draft:
         # A draft begins with answers and has no criteria to lint yet.
         proposal = kit.draft(tasks, **asking)
@@ -145,7 +151,8 @@ def inspect(
             "findings": findings.findings,
             "errors": errors,
         },
-        next=_after_inspect(tasks, file, out, options),
+        next=_after_inspect(tasks, file, out, options)
+        or command_line("judge", out or file, "--estimate", **judging),
         code=int(lint and errors > 0),
     )
 
@@ -153,7 +160,7 @@ def inspect(
 def _after_inspect(
     tasks: Any, file: str, out: Path | None, options: dict[str, Any]
 ) -> str:
-    """What to do with an inspected file. options : of `kit inspect`, with which the file was read."""
+    """What to do with an inspected file; nothing where it can be judged. options : with which it was read."""
     if not out and any(options.values()):
         # Only `kit inspect` knows the file's own names of its fields.
         return inspect_command(file, **options)
@@ -170,7 +177,7 @@ def _after_inspect(
         return "add criteria to its tasks, or name it as `rows` of a training: kit train CONFIG"
     if not tasks.responses:
         return f"write answers to a file: {command_line('judge', out or file, 'ANSWERS')}"
-    return f"{command_line('judge', out or file, judge='endpoint')} --estimate"
+    return ""
 
 
 def judge(
@@ -481,6 +488,7 @@ def tune(
             prompt=out,
             set=set,
             ledger=ledger,
+            budget_usd=budget_usd,
             # What the judge said with its old prompt stays.
             out=_free_name("verdicts.jsonl"),
         ),

@@ -441,7 +441,7 @@ REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
     [
         (["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id"], "desc=text --map qid=task_id"),
         (["inspect", "both.jsonl", "--on-error", "skip"], "--on-error skip --out both.kit.jsonl"),
-        (["inspect", "both.jsonl"], "both.jsonl --judge endpoint --estimate"),
+        (["inspect", "both.jsonl"], "kit judge both.jsonl --estimate --judge endpoint"),
         (["inspect", "both.jsonl", "--out", "own.jsonl"], "judge own.jsonl"),
         (["inspect", "replies.csv", "--map", REPLIES, "--out", "my replies.jsonl"], "judge TASKS 'my replies.jsonl'"),
         (["inspect", "l1.csv"], "agree TASKS l1.csv VERDICTS"),
@@ -450,7 +450,7 @@ REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
         (["judge", "tasks.jsonl", "answers.jsonl", "--out", "v 2.jsonl"], "'v 2.jsonl'"),
         (["judge", LABELLED, "--judge", "replay:small", "--set", "how=one", "--estimate"], "--set how=one"),
         (["answer", "tasks.jsonl", "--model", "tiny-random", "--max-tokens", "4", "--estimate"], "--max-tokens 4"),
-        (["tune", LABELLED, "--judge", "replay:small", "--out", "p.txt"], "--prompt p.txt"),
+        (["tune", LABELLED, "--judge", "replay:small", "--out", "p.txt", "--budget-usd", "5"], "--budget-usd 5.0"),
         (["agree", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "l1.csv,l2.csv"),
         (["rate", "t.jsonl", "l1.csv", "v.jsonl", "--answers", "a.jsonl"], "--labels l1.csv --out labels.csv"),
         (["rate", "t.jsonl", "l1.csv", "v.jsonl"], "t.jsonl ANSWERS --verdicts v.jsonl"),
