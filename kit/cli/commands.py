@@ -134,18 +134,11 @@ def inspect(
         kit.save(draft, proposal)
         return Output(data=proposal, next=f"read and edit {draft}")
     findings = kit.lint(tasks, **asking)
-    lines = [repr(tasks)]
-    # A file of answers or labels alone has no rubrics to sum up.
-    if tasks.tasks:
-        lines += [text_table(kit.summarize(tasks).table()), str(findings)]
-    if lint:
-        rows = (((f.severity, f.message), f) for f in findings.findings)
-        lines += [_line_of(*equal) for equal in kit.records.group(rows).values()]
     if out:
         kit.save(out, tasks)
     errors = findings.severities["error"]
     return Output(
-        lines=lines,
+        lines=[*_inspection(tasks, findings, lint)],
         data={
             "tasks": len(tasks.tasks),
             "findings": findings.findings,
@@ -155,6 +148,18 @@ def inspect(
         or command_line("judge", out or file, "--estimate", **judging),
         code=int(lint and errors > 0),
     )
+
+
+def _inspection(tasks: Any, findings: Any, lint: bool) -> Iterator[str]:
+    """What a file contains, and where lint is asked for, all that is to be fixed."""
+    yield repr(tasks)
+    # A file of answers or labels alone has no rubrics to sum up.
+    if tasks.tasks:
+        yield from (text_table(kit.summarize(tasks).table()), str(findings))
+    if lint:
+        rows = (((f.severity, f.message), f) for f in findings.findings)
+        for equal in kit.records.group(rows).values():
+            yield _line_of(*equal)
 
 
 def _after_inspect(
