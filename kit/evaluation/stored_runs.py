@@ -1,7 +1,7 @@
 """Finished runs that ship with the kit: held-out answers by run and stage. Code decides them again when they are read.
 
 `data/learning.json`: `kit train instructions` over seeds, and a control whose rewards changed hands at random;
-    `instructions_soft`, where its gates are ordinary criteria.
+    `instructions_soft`, where its gates are ordinary criteria; `instructions_best`, with SFT on own answers before it.
 `data/ladder_runs.json`: `kit train ladder_chain` and `ladder_confidence` over seeds.
 """
 
@@ -31,6 +31,7 @@ from .result import Result
 STORED_RUNS = {
     "instructions": ("learning.json", "instructions.jsonl"),
     "instructions_soft": ("learning.json", "instructions.jsonl"),
+    "instructions_best": ("learning.json", "instructions.jsonl"),
     "ladder_chain": ("ladder_runs.json", "ladder.jsonl"),
     "ladder_confidence": ("ladder_runs.json", "ladder.jsonl"),
 }
@@ -55,7 +56,7 @@ class Stored:
 
     def _by_prompt(self, column: str) -> pd.DataFrame:
         """The mean of a column: one row a run and task, one column a stage."""
-        # the control is no run: it shows what the procedure makes of nothing
+        # The control, whose rewards were shuffled, is left out of averages.
         return self.frame[
             ~self.frame["control"] & (self.frame["how"] == "greedy")
         ].pivot_table(
@@ -144,7 +145,7 @@ class Stored:
 
 
 def stored(name: str = "instructions", *, path: str | Path | None = None) -> Stored:
-    """The stored runs of "instructions", "instructions_soft", "ladder_chain" or "ladder_confidence"."""
+    """The stored runs of a config, of "instructions_soft" or of "instructions_best"."""
     from ..data import load
 
     require_name("stored run", name, STORED_RUNS, where="stored")
