@@ -46,6 +46,7 @@ CHAT_AS_TEXT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", r
 
 def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
     """(place, function that parses the row) of a file, an hf:// address, a DataFrame, a Dataset, or dicts."""
+    name, place = "rows", "row"
     if isinstance(source, str) and source.startswith("hf://"):
         source = _from_hub(source)
     if isinstance(source, str | os.PathLike):
@@ -64,16 +65,27 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
                 fix=f"write one of {', '.join(READERS)}",
             )
         unit = "line" if ending in (".jsonl", ".ndjson") else "row"
-        for n, parse_row in READERS[ending](path):
-            yield f"{path.name}, {unit} {n}", parse_row
-        return
-    rows: Any = source
+        name, place = path.name, f"{path.name}, {unit}"
+        rows = READERS[ending](path)
+    else:
+        rows = _rows_of_memory(source)
+    n = 0
+    for n, parse_row in rows:
+        yield f"{place} {n}", parse_row
+    if not n:
+        raise DataError(
+            "there are no rows",
+            where=name,
+            fix="check that it is the right file",
+        )
+
+
+def _rows_of_memory(rows: Any) -> NumberedRows:
     # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
-    has_gaps = hasattr(rows, "iloc") or hasattr(rows, "column_names")
+    is_table = hasattr(rows, "iloc") or hasattr(rows, "column_names")
     if hasattr(rows, "iloc"):
-        rows = rows.to_dict("records")
-    for n, row in enumerate(rows, 1):
-        yield f"row {n}", partial(_plain_row, row, has_gaps)
+        rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return enumerate((partial(_plain_row, row, is_table) for row in rows), 1)
 
 
 def read_rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -107,26 +119,18 @@ def read_table(
     import pandas as pd
 
     rows = dict(read_rows(path))
-    if not rows:
-        raise DataError(
-            "there are no rows",
-            where=Path(path).name,
-            fix="check that it is the right file",
-        )
-    frame = pd.DataFrame(rows.values())
-    for name in frame.columns.intersection(list(numbers)):
-        cells = frame[name].astype("string").str.strip().str.lower()
-        cells = cells.replace({"true": "1", "false": "0"})
-        column = pd.to_numeric(cells, errors="coerce").astype(float)
-        wrong = frame.index[column.isna() & cells.notna()]
-        if len(wrong):
-            raise DataError(
-                f"{frame[name][wrong[0]]!r} is not a number",
-                where=f"{list(rows)[wrong[0]]}, column {name!r}",
-                fix="write 1 and 0 for right and wrong, .95 for 95 %; leave it empty where it is unknown",
-            )
-        frame[name] = column
-    return frame
+    for place, row in rows.items():
+        for name in filter(filled_fields(row).__contains__, numbers):
+            text = str(row[name]).strip().lower()
+            try:
+                row[name] = float({"true": 1, "false": 0}.get(text, text))
+            except ValueError:
+                raise DataError(
+                    f"{row[name]!r} is not a number",
+                    where=f"{place}, column {name!r}",
+                    fix="write 1 and 0 for right and wrong, .95 for 95 %; leave it empty where it is unknown",
+                ) from None
+    return pd.DataFrame(rows.values())
 
 
 def _read_text(path: Path) -> str:
@@ -249,17 +253,14 @@ def _typed_cells(row: Mapping[str, Any]) -> dict[str, Any]:
             "the row has another number of cells than the header",
             fix="put texts with commas in quotation marks",
         )
-    fields: dict[str, Any] = {}
-    for name, text in row.items():
-        # A blank label still says that the row is one of labels.
-        if not text and name != "label":
-            continue
-        kind = COLUMN_TYPES.get(name, str)
+    fields = filled_fields({name: text or None for name, text in row.items()})
+    for name in filter(COLUMN_TYPES.__contains__, fields):
+        kind = COLUMN_TYPES[name]
         try:
-            fields[name] = msgspec.convert(text, kind, strict=False)
+            fields[name] = msgspec.convert(fields[name], kind, strict=False)
         except msgspec.ValidationError:
             raise DataError(
-                f"the field {name!r} is {text!r}, not a {kind.__name__}",
+                f"the field {name!r} is {fields[name]!r}, not a {kind.__name__}",
                 fix="write a number as 0.95, a flag as true or false",
             ) from None
     return fields
@@ -302,19 +303,15 @@ def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _plain_row(row: Any, has_gaps: bool) -> Any:
-    """The values as JSON has them: no numpy, no tuples; without the empty cells of a table."""
+def filled_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without the empty cells of a table. A blank label still says that the row is one of labels."""
+    return {k: v for k, v in row.items() if v is not None or k == "label"}
+
+
+def _plain_row(row: Any, is_table: bool) -> Any:
+    """The values as JSON has them: no numpy, no tuples."""
     values = msgspec.to_builtins(row, enc_hook=_plain_value)
-    if not has_gaps:
-        return values
-    fields = {}
-    for name, value in values.items():
-        # NaN is the one value that differs from itself.
-        is_gap = value is None or value != value
-        # A blank label still says that the row is one of labels.
-        if not is_gap or name == "label":
-            fields[name] = None if is_gap else value
-    return fields
+    return filled_fields(values) if is_table else values
 
 
 def _plain_value(value: Any) -> Any:

@@ -61,7 +61,6 @@ from .rows import (
     make_criterion,
     make_task,
     missing_field,
-    near_ids,
     near_names,
     read_chat,
     read_question,
@@ -419,13 +418,12 @@ def read_labels(row: Row) -> None:
         if isinstance(value, str) and FORMULA.match(value):
             row[key] = value[1:]
     ids = (row.need_id(IDS[0]), row.need_id(IDS[1]), row.need_id(IDS[2]))
-    label = {row.take("rater"): row.take("label")}
-    points, levels = row.take("points"), row.json(list, "levels")
-    for key in FOR_RATERS:
-        row.take(key)
-    about = {"text": "-", "levels": levels}
+    label, points = {row.take("rater"): row.take("label")}, row.take("points")
+    about = {"text": "-", "levels": row.json(list, "levels")}
     if points:
         about |= {"points": points, "scale": "points"}
+    for key in FOR_RATERS:
+        row.take(key)
     add_label(row, ids, label, make_criterion(about, "-"), **row)
 
 
@@ -464,7 +462,7 @@ def _start_and_answer(value: Any) -> tuple[dict[str, Any], Any]:
 
 def read_sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
-    ids = near_ids(tuple(row)).values() | row.keys()
+    ids = near_names(tuple(row), ()).values() | row.keys()
     is_answer = "task_id" in ids and row.keys().isdisjoint((*QUESTION, "text"))
     if is_answer or "response_id" in ids:
         raise missing_field(("response",), row)
@@ -587,7 +585,7 @@ def format_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def no_form(row: Mapping[str, Any]) -> DataError:
     """The error for a row that is in no form: what it lacks, where its fields say so."""
-    ids = near_ids(tuple(row)).values() | row.keys()
+    ids = near_names(tuple(row), ()).values() | row.keys()
     for needed in NEEDED:
         lacks = list(itertools.filterfalse(row.__contains__, needed))
         if lacks and len(ids.intersection(needed)) >= len(needed) - 1:
@@ -603,5 +601,5 @@ def no_form(row: Mapping[str, Any]) -> DataError:
         fix="rename yours with fields= (--map). Rubrics have task_id, prompt, criteria; answers have "
         "task_id, response_id, response; labels have task_id, response_id, criterion_id, label. "
         "More forms: kit/data/formats.py",
-        renames=near_names(tuple(names), READ_BY_A_FORM) | near_ids(tuple(names)),
+        renames=near_names(tuple(names), READ_BY_A_FORM),
     )

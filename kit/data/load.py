@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from ..errors import DataError
 from ..records import Finding, Response, Task, Verdict, count_of, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest, require_name
-from .files import Source, parse_chats, row_fields, rows_of
+from .files import Source, filled_fields, parse_chats, row_fields, rows_of
 from .formats import (
     FORMATS,
     KNOWN_FIELDS,
@@ -27,7 +28,7 @@ from .formats import (
     format_of_rows,
     no_form,
 )
-from .rows import ID, Row, near_ids, near_names, rename_fields
+from .rows import ID, Row, near_names, rename_fields
 
 # Different faults in one message.
 MAX_FAULTS = 20
@@ -231,12 +232,6 @@ class _Reader:
                 self.originals[count] = row_fields(parse_row)
                 data = parse_chats(self._rename(self.originals[count]))
                 rows[count] = (place, data)
-        if not count:
-            raise DataError(
-                "there are no rows",
-                where=self.file,
-                fix="check that it is the right file",
-            )
         if lost := self.fields.keys() - self.names:
             # A slip in fields= would leave the criteria of every row unread.
             raise DataError(
@@ -246,7 +241,7 @@ class _Reader:
             )
         if self.format == "auto":
             self.format = format_of_rows(
-                _filled_fields(data) for _, data in rows.values()
+                filled_fields(data) for _, data in rows.values()
             )
         for n, (place, data) in rows.items():
             with self._collected(n, place):
@@ -275,11 +270,14 @@ class _Reader:
         if not self.format:
             raise no_form(row)
         fits, reader = FORMATS[self.format]
-        if not fits(_filled_fields(row.data)):
+        if not fits(filled_fields(row.data)):
             raise DataError(
                 f"the row is not in the form {self.format!r} of the file",
                 fix=f"write it in that form; its fields are {', '.join(map(repr, row))}",
-                renames=near_names(tuple(row), READ_BY_A_FORM),
+                # No id says the form of a row.
+                renames=near_names(
+                    tuple(filterfalse(ID.fullmatch, row)), READ_BY_A_FORM
+                ),
             )
         reader(row)
         self._check_unread(row)
@@ -306,7 +304,7 @@ class _Reader:
                 f"nothing reads the id {', '.join(map(repr, ids))}",
                 fix="rename the id that other files use to 'task_id' or 'response_id', every other one to 'note'",
                 # Where the row has its id, it is refused again.
-                renames=near_ids(tuple(row)),
+                renames=near_names(tuple(row), ()),
             )
         for name, value in row.items():
             near = near_names((name,), READ_BY_A_FORM, cutoff=SLIP)
@@ -474,11 +472,6 @@ def _places(errors: list[DataError]) -> str:
     if len(errors) == 1:
         return errors[0].where
     return f"{errors[0].where} and {len(errors) - 1} more"
-
-
-def _filled_fields(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say a form: Parquet gives every row every field. A blank label still says one."""
-    return {k: v for k, v in data.items() if v is not None or k == "label"}
 
 
 def _joined_task(old: Task, part: Task) -> Task:

@@ -3,7 +3,7 @@
 import difflib
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import filterfalse
 from typing import Any, TypeVar
 
@@ -27,8 +27,6 @@ Container = TypeVar("Container", list[Any], dict[str, Any])
 
 # id, qid, question_id, questionId
 ID = re.compile(r"(?i:(?:.*_)?[a-z]?id)|[a-z]+I[dD]")
-# The id of a criterion among its fields; that of its task, its parent or a model is another one.
-OWN_ID = re.compile(r"(?i:[cru]id|(?:criterion|criteria|rubric)_?id)")
 # The layout of instruction texts: an introduction of one line, the instruction, the answer, the end of the text.
 LAYOUT = re.compile(
     r"\s*(?:Below is an instruction[^\n]*\n\s*)?### Instruction:\n(.*?)\n+### Response:\n?(.*?)(?:<\|\w+\|>|</s>)?\s*",
@@ -50,6 +48,8 @@ OTHER_NAMES = {
     "response": ("text", "answer", "completion", "output"),
     "criterion": ("text", "description", "requirement"),
     "label": ("grade", "rating", "verdict"),
+    # Of a criterion.
+    "id": ("uid", "rid"),
 }
 
 # A field of a criterion in the forms of others -> our field. What changes no score is a note.
@@ -141,9 +141,7 @@ class Row(dict[str, Any]):
 
     def need_id(self, name: str) -> str:
         """The same; DataError where there is none."""
-        if name not in self:
-            raise missing_field((name,), self)
-        return str(self.id(name))
+        return self.id(name) or str(self.need(name))
 
     def rest(self) -> dict[str, Any]:
         """What no field of a record holds: a lint or a user may want it later."""
@@ -152,15 +150,10 @@ class Row(dict[str, Any]):
 
 
 def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError:
-    """The error for a missing field. A rename is proposed only where it is certainly the right one.
+    """The error for a missing field, with the renames that may be meant.
 
     fields : those that nothing has read yet.
     """
-    renames = near_names(tuple(fields), tuple(wanted)) | near_ids(tuple(fields))
-    others = list(filter(fields.__contains__, OTHER_NAMES.get(wanted[0], ())))
-    # Of two names none is nearer: a wrong guess would swap them.
-    if len(others) == 1:
-        renames = {others[0]: wanted[0], **renames}
     fix = f"add {wanted[0]!r}"
     if fields:
         names = ", ".join(map(repr, list(fields)[:12]))
@@ -170,8 +163,14 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
     return DataError(
         f"there is no field {' or '.join(map(repr, wanted))}",
         fix=fix,
-        renames=renames,
+        renames=other_names(wanted[0], fields)
+        | near_names(tuple(fields), tuple(wanted)),
     )
+
+
+def other_names(our: str, names: Collection[str]) -> dict[str, str]:
+    """Those of the names that others give to this field of ours -> our name."""
+    return dict.fromkeys(filter(names.__contains__, OTHER_NAMES.get(our, ())), our)
 
 
 # The rows of a file have the same names.
@@ -179,34 +178,21 @@ def missing_field(wanted: Sequence[str], fields: Mapping[str, Any]) -> DataError
 def near_names(
     names: tuple[str, ...], ours: Collection[str], *, cutoff: float = NEAR
 ) -> dict[str, str]:
-    """Names that are one of ours but for a slip or capital letters -> our name."""
-    out = {}
-    for name in names:
-        if (
-            name not in ours
-            and not ID.fullmatch(name)
-            and not re.search(r"\d", name)
-        ):
-            for near in difflib.get_close_matches(
-                name.lower(), ours, n=1, cutoff=cutoff
-            ):
-                out[name] = near
-    return out
+    """Names of others -> the one of ours that each means: but for a slip or capital letters, or an id.
 
+    An id that could be another's, or is a model's, is left out. Whoever prints a rename tries it first.
 
-@functools.lru_cache(maxsize=1000)
-def near_ids(names: tuple[str, ...]) -> dict[str, str]:
-    """Ids of others -> the one of our ids that they mean. One that could be another's, or is a model's, is left out.
-
-    >>> near_ids(("qid", "answer_id", "cid", "rid", "model_id"))
-    {'qid': 'task_id', 'answer_id': 'response_id', 'cid': 'criterion_id'}
+    >>> near_names(("wieght", "qid", "answer_id", "cid", "rid", "model_id"), ("weight",))
+    {'wieght': 'weight', 'qid': 'task_id', 'answer_id': 'response_id', 'cid': 'criterion_id'}
     """
     out = {}
-    for name in filter(ID.fullmatch, names):
-        stem = name.lower().removesuffix("id").rstrip("_")
-        for word in difflib.get_close_matches(stem, ID_OF_WORD, n=1, cutoff=NEAR):
-            if ID_OF_WORD[word] not in names:
-                out[name] = ID_OF_WORD[word]
+    for name in filterfalse(ours.__contains__, names):
+        word, words = name.lower(), dict(zip(ours, ours, strict=True))
+        if ID.fullmatch(name):
+            word, words = word.removesuffix("id").rstrip("_"), ID_OF_WORD
+        for near in difflib.get_close_matches(word, words, n=1, cutoff=cutoff):
+            if words[near] not in names and not re.search(r"\d", name):
+                out[name] = words[near]
     return out
 
 
@@ -274,16 +260,13 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     unread = tuple(filterfalse(Criterion.__struct_fields__.__contains__, fields))
     if not unread and "text" in fields:
         return fields
-    renames = dict(near_names(unread, tuple(FIELD_OF)))
-    ids = list(filter(ID.fullmatch, unread))
-    if len(ids) == 1 and OWN_ID.fullmatch(ids[0]):
-        renames[ids[0]] = "id"
-    texts = [
-        k for k in unread if k not in (*renames, *ids) and isinstance(item[k], str)
-    ]
+    renames = other_names("id", unread) | near_names(unread, tuple(FIELD_OF))
     # Where the text is missing, the only text that is there is it. Beside a title, either could be.
-    if fields.keys().isdisjoint(("text", "title")) and len(texts) == 1:
-        renames[texts[0]] = "text"
+    if fields.keys().isdisjoint(("text", "title")):
+        texts = [
+            k for k in unread if isinstance(item[k], str) and not ID.fullmatch(k)
+        ]
+        renames = dict.fromkeys(texts, "text") | renames
     what = "a criterion has no text"
     if unread:
         what = f"nothing reads these fields of a criterion: {', '.join(map(repr, unread))}"
@@ -317,18 +300,14 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
     talk = []
     for n, turn in enumerate(turns, 1):
-        if not isinstance(turn, dict):
-            raise DataError(
-                f"turn {n} of the chat is a {type(turn).__name__}",
-                fix='write {"role": "user", "content": "..."}',
-            )
         # Loaders of Parquet files add fields such as tool_calls: null. Fields that were renamed to "note" are in meta.
-        fields = {k: v for k, v in turn.items() if v is not None and k != "meta"}
+        named = turn.items() if isinstance(turn, dict) else ()
+        fields = {k: v for k, v in named if v is not None and k != "meta"}
         is_text = all(isinstance(x, str) for x in fields.values())
         if fields.keys() != {"role", "content"} or not is_text:
             raise DataError(
-                f"turn {n} of the chat is not a role and a content, both texts; "
-                f"its fields are {', '.join(map(repr, fields))}",
+                f"turn {n} of the chat, a {type(turn).__name__}, is not a role and a content, both texts; "
+                f"its fields are {', '.join(map(repr, fields)) or 'none'}",
                 fix='write {"role": "user", "content": "..."}, and rename other fields to "note"',
             )
         talk.append(fields)
@@ -375,7 +354,7 @@ def instruction_of(layout: re.Match[str]) -> str:
     return layout[1].strip().replace("### Input:\n", "", 1)
 
 
-def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
+def make_task(row: Row, made: list[Criterion], fields: dict[str, Any]) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
     name = row.id("task_id", "id", "prompt_id")
     for key, *others in (
@@ -387,19 +366,16 @@ def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> No
         fields[key] = fields.get(key) or row.take(key, *others)
     for key, kind in JSON_OF_TASK.items():
         fields[key] = fields.get(key) or row.json(kind, key)
-    fields |= {
-        "tags": row.json(list, "tags", "example_tags"),
-        "criteria": list(made),
-    }
     if name is None:
         # Made from the content, so that it is the same each time.
         name = "t-" + fingerprint(row.data)[:12]
-        if fields["criteria"]:
+        if made:
             row.note(
                 "automatic-ids",
                 "a row without an id is called t-..., by its content; answers of other files need an id to join",
             )
-    fields |= {"id": name, "meta": row.rest()}
+    tags = row.json(list, "tags", "example_tags")
+    fields |= {"id": name, "criteria": made, "tags": tags, "meta": row.rest()}
     row.task = from_json(fields, Task, where="")
 
 
