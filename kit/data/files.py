@@ -293,12 +293,11 @@ READERS: dict[str, Callable[[Path], NumberedRows]] = {
 
 def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
     """The row with its chats parsed, which a table has as JSON text."""
-    # The kit's own records have texts only.
-    if "record" in row:
-        return row
     for name in CHAT_FIELDS:
         text = row.get(name)
-        if isinstance(text, str) and CHAT_AS_TEXT.fullmatch(text):
+        # The kit's own records have texts only.
+        is_text = isinstance(text, str) and "record" not in row
+        if is_text and CHAT_AS_TEXT.fullmatch(text):
             row = {**row, name: parse_json(text, f"field {name!r}")}
     return row
 

@@ -68,7 +68,6 @@ from .rows import (
 
 RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
-ASKED = ("prompt", "question", "query", "instruction")
 SNIPPET = re.compile(
     r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S
 )
@@ -122,9 +121,7 @@ def read_rlvr(row: Row) -> None:
         ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
         items.append({"id": f"c{n}", **part})
     texts = {key: row.pop(key) for key in list(row) if ANSWER.fullmatch(key)}
-    make_task(
-        row, make_criteria(row, items, "rubric"), read_question(row, "prompt")
-    )
+    make_task(row, make_criteria(row, items, "rubric"), read_question(row))
     ids = {}
     for key, text in texts.items():
         if not is_blank(text):
@@ -265,8 +262,9 @@ def _rubric_or_answer(raw: Any) -> dict[str, Any]:
 def read_verifier(row: Row) -> None:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
     fields = read_question(row)
-    if not row.get("truth"):
-        fields["truth"] = checks.truth_of(row.json(dict, "ground_truth"))
+    fields["truth"] = row.json(dict, "truth") or checks.truth_of(
+        row.json(dict, "ground_truth")
+    )
     row.extra["verifiers"] = checks.verifiers_of(
         row.json(list, "verifiers", "applicable_verifiers")
     )
@@ -432,8 +430,8 @@ def read_preference(row: Row) -> None:
     start, chosen = _start_and_answer(row.need("chosen"))
     other, rejected = _start_and_answer(row.need("rejected"))
     fields: dict[str, Any] = {"history": [], "system": None, **start}
-    if not start or not row.keys().isdisjoint(ASKED):
-        fields |= read_question(row, *ASKED)
+    if not start or not row.keys().isdisjoint(QUESTION):
+        fields |= read_question(row)
     for begin in filter(None, (start, other)):
         if {"system": None, **begin} != fields:
             raise DataError(
@@ -480,7 +478,7 @@ def read_sft(row: Row) -> None:
         fields: dict[str, Any] = {"prompt": instruction_of(layout)}
     else:
         fields, text = _start_and_answer(row.need(*DEMONSTRATIONS))
-        fields = fields or read_question(row, *ASKED)
+        fields = fields or read_question(row)
     if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
     # TRL's unpaired preferences: a false label marks an answer that nobody should learn.

@@ -211,11 +211,12 @@ class _Reader:
     def __init__(self, source: Source, format: str, fields: dict[str, str]):
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None
         self.file = self.path.name if self.path else "rows"
-        self.format, self.fields = format, fields
-        self.chosen = format
+        self.chosen = self.format = format
+        self.fields = fields
         # Names of fields in rows and in the objects of their lists.
         self.names: set[str] = set()
-        self.originals: dict[int, dict[str, Any]] = {}
+        # Number -> place, the row as it is, the row with its fields renamed.
+        self.rows: dict[int, tuple[str, dict[str, Any], dict[str, Any]]] = {}
         self.errors: dict[int, DataError] = {}
         self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
@@ -225,13 +226,11 @@ class _Reader:
 
     def run(self, source: Source, on_error: str) -> TaskSet:
         """Read all rows, and say what is wrong with them."""
-        rows: dict[int, tuple[str, dict[str, Any]]] = {}
-        count = 0
-        for count, (place, parse_row) in enumerate(rows_of(source), 1):
-            with self._collected(count, place):
-                self.originals[count] = row_fields(parse_row)
-                data = parse_chats(self._rename(self.originals[count]))
-                rows[count] = (place, data)
+        for n, (place, parse_row) in enumerate(rows_of(source)):
+            with self._collected(n, place):
+                original = row_fields(parse_row)
+                row = parse_chats(self._rename(original))
+                self.rows[n] = (place, original, row)
         if lost := self.fields.keys() - self.names:
             # A slip in fields= would leave the criteria of every row unread.
             raise DataError(
@@ -241,11 +240,12 @@ class _Reader:
             )
         if self.format == "auto":
             self.format = format_of_rows(
-                filled_fields(data) for _, data in rows.values()
+                filled_fields(row) for _, _, row in self.rows.values()
             )
-        for n, (place, data) in rows.items():
+        for n, (place, _, row) in self.rows.items():
             with self._collected(n, place):
-                self.read(n, Row(data))
+                self.read(n + 1, Row(row))
+        count = len(self.rows | self.errors)
         if self.errors and (on_error != "skip" or len(self.errors) == count):
             raise self._all_errors(count)
         return self.result(count)
@@ -323,22 +323,31 @@ class _Reader:
 
     def _add(self, n: int, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
-        task, records = row.task, row.records
+        task, records, is_table = row.task, row.records, self.format == "table"
         if task:
-            task = self._merged_task(task)
-        # Rows of one task with answers of their own are that task with several answers.
-        if (
-            task
-            and task.id in self.tasks
-            and self.format != "table"
-            and "response_id" not in row.data
-        ):
-            # An equal row of training data counts again, under an id of its own.
-            task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
-            records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
-            row.note(
-                "equal-rows", "the row is equal to an earlier one; both are kept"
-            )
+            old = self.tasks.get(task.id)
+            for c in task.criteria:
+                # A slip in a check's arguments must not surface in the middle of a training.
+                if c.check:
+                    checks.validate_check(c, None if is_table else task)
+            if old and is_table:
+                task = _joined_task(old, task)
+            elif old and old != task:
+                raise DataError(
+                    f"two different tasks have the id {old.id!r}",
+                    fix="give each an id of its own",
+                )
+            # Rows of one task with answers of their own are that task with several answers.
+            elif old and "response_id" not in row.data:
+                # An equal row of training data counts again, under an id of its own.
+                task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
+                records = [
+                    msgspec.structs.replace(r, task_id=task.id) for r in records
+                ]
+                row.note(
+                    "equal-rows",
+                    "the row is equal to an earlier one; both are kept",
+                )
         if self.format in ("table", "answers"):
             # Ids that are made of the content are the same for an equal row, which would be lost.
             same = fingerprint(row.data)
@@ -359,22 +368,6 @@ class _Reader:
         self.records |= new
         if task:
             self.tasks[task.id] = task
-
-    def _merged_task(self, task: Task) -> Task:
-        """The task, beside an earlier one of its id."""
-        is_table, old = self.format == "table", self.tasks.get(task.id)
-        for c in task.criteria:
-            # A slip in a check's arguments must not surface in the middle of a training.
-            if c.check:
-                checks.validate_check(c, None if is_table else task)
-        if old and is_table:
-            return _joined_task(old, task)
-        if old and old != task:
-            raise DataError(
-                f"two different tasks have the id {old.id!r}",
-                fix="give each an id of its own",
-            )
-        return task
 
     def result(self, count: int) -> TaskSet:
         """The rubric set of `count` rows."""
@@ -440,17 +433,15 @@ class _Reader:
         """All renames with which row n is read; none where one of them is not certain."""
         fields = dict(self.fields)
         for yours, ours in self.errors[n].renames.items():
-            # A name that is our name for a renamed field stands for that field.
-            old = [name for name in fields if fields[name] == yours]
             # `answers` holds several of what `answer` holds one of.
             if yours.lower() != f"{ours}s":
-                fields |= dict.fromkeys(old or [yours], ours)
+                fields[yours] = ours
         if fields == self.fields:
             return {}
         # Rows that could be read say the form of the file.
         format = self.format if self.tasks or self.records else self.chosen
         try:
-            load([self.originals[n]], format=format, fields=fields)
+            load([self.rows[n][1]], format=format, fields=fields)
         except DataError as e:
             return e.renames
         return fields

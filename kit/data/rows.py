@@ -267,11 +267,11 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
             k for k in unread if isinstance(item[k], str) and not ID.fullmatch(k)
         ]
         renames = dict.fromkeys(texts, "text") | renames
-    what = "a criterion has no text"
-    if unread:
-        what = f"nothing reads these fields of a criterion: {', '.join(map(repr, unread))}"
+    names = ", ".join(map(repr, unread))
     raise DataError(
-        what,
+        f"nothing reads these fields of a criterion: {names}"
+        if unread
+        else "a criterion has no text",
         fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
         f"no score to 'note'; a criterion has {', '.join(Criterion.__struct_fields__)}",
         renames=renames,
@@ -325,9 +325,9 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     return {**task, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
 
 
-def read_question(row: Row, *names: str) -> dict[str, Any]:
+def read_question(row: Row) -> dict[str, Any]:
     """The fields of a task that hold the question: of a text, a chat, an instruction with its input, or a layout."""
-    value = row.need(*(names or QUESTION))
+    value = row.need(*QUESTION)
     if isinstance(value, list):
         fields, text = read_chat(value)
         if text is not None:
