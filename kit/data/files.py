@@ -296,8 +296,11 @@ def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
     for name in CHAT_FIELDS:
         text = row.get(name)
         # The kit's own records have texts only.
-        is_text = isinstance(text, str) and "record" not in row
-        if is_text and CHAT_AS_TEXT.fullmatch(text):
+        if (
+            isinstance(text, str)
+            and "record" not in row
+            and CHAT_AS_TEXT.fullmatch(text)
+        ):
             row = {**row, name: parse_json(text, f"field {name!r}")}
     return row
 

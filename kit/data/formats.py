@@ -183,9 +183,8 @@ def read_rubric(row: Row) -> None:
 
 def _criteria_of_lists(row: Row) -> list[Criterion]:
     made: list[Criterion] = []
-    for name in LISTS:
-        if name in row:
-            made += make_criteria(row, row.json(list, name), name, *LISTS[name])
+    for name in filter(row.__contains__, LISTS):
+        made += make_criteria(row, row.json(list, name), name, *LISTS[name])
     return made
 
 

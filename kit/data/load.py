@@ -125,35 +125,29 @@ class TaskSet:
         """DataError for an answer or label without its task, answer or criterion, and a binary label on a scale."""
         criteria = {(t.id, c.id): c.scale for t in self.tasks for c in t.criteria}
         answers = {r.ids for r in self.responses}
-        lost: list[tuple[str, ...]] = [
-            ("answer", *r.ids)
+        lost = [
+            f"answer {' / '.join(r.ids)}"
             for r in self.responses
             if r.task_id not in self.by_id
         ] + [
-            ("label", *v.ids)
+            f"label {' / '.join(v.ids)}"
             for v in self.verdicts
-            if v.ids[:2] not in answers or v.ids[::2] not in criteria
+            if v.answer_ids not in answers or v.ids[::2] not in criteria
         ]
         if lost:
             raise DataError(
-                f"answers or labels without their task, answer or criterion: {len(lost)}; "
-                f"first the {lost[0][0]} {' / '.join(lost[0][1:])}",
+                f"answers or labels without their task, answer or criterion: {len(lost)}; first the {lost[0]}",
                 where=where,
                 fix="make the ids equal: task_id, response_id, criterion_id",
             )
-        wrong = [
-            " / ".join(v.ids)
-            for v in self.verdicts
-            if v.status in ("met", "unmet")
-            and v.judge.startswith("human")
-            and criteria[v.ids[::2]] in ("ordinal", "points")
-        ]
-        if wrong:
-            raise DataError(
-                f"{wrong[0]} is met or unmet, but its criterion has levels or points",
-                where=where,
-                fix="write a level's text or points as 3/5, with levels or points beside the label",
-            )
+        for v in self.verdicts:
+            is_label = v.judge.startswith("human") and v.status in ("met", "unmet")
+            if is_label and criteria[v.ids[::2]] != "binary":
+                raise DataError(
+                    f"{' / '.join(v.ids)} is met or unmet, but its criterion has levels or points",
+                    where=where,
+                    fix="write a level's text or points as 3/5, with levels or points beside the label",
+                )
 
     def __repr__(self) -> str:
         return (
@@ -431,11 +425,12 @@ class _Reader:
 
     def _certain_renames(self, n: int) -> dict[str, str]:
         """All renames with which row n is read; none where one of them is not certain."""
-        fields = dict(self.fields)
-        for yours, ours in self.errors[n].renames.items():
-            # `answers` holds several of what `answer` holds one of.
-            if yours.lower() != f"{ours}s":
-                fields[yours] = ours
+        # `answers` holds several of what `answer` holds one of.
+        fields = self.fields | {
+            yours: ours
+            for yours, ours in self.errors[n].renames.items()
+            if yours.lower() != f"{ours}s"
+        }
         if fields == self.fields:
             return {}
         # Rows that could be read say the form of the file.
