@@ -5,7 +5,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,7 +75,7 @@ def fetch(*names: str) -> Output:
     for name in names or ("recorded", "small"):
         # a hundred megabytes take a while; an empty terminal looks like a hanging one
         _echo(f"{name} ...")
-        places[name] = str(kit.data.fetch(name))
+        places[name] = kit.data.fetch(name)
     return Output(
         lines=[f"ready: {', '.join(places)}"], data=places, next="kit demo"
     )
@@ -241,21 +240,21 @@ def judge(
     if audit:
         result = kit.audit(tasks=both, **asking, budget=budget)
         lines += [result.line, text_table(result.table())]
-    made = Output(
-        lines=lines,
-        data={"verdicts": len(verdicts), "out": str(out), "score": score},
-        next=command_line(
-            "view",
-            out,
-            tasks=tasks,
-            answers=answers,
-            reward="" if reward == "rubric" else reward,
-        ),
+    following = command_line(
+        "view",
+        out,
+        tasks=tasks,
+        answers=answers,
+        reward="" if reward == "rubric" else reward,
     )
     # A run without a single known verdict is no result, however many answers it read.
-    if sum(causes["verdicts"]) == len(verdicts):
-        return replace(made, next="read the causes above", code=5)
-    return made
+    is_lost = sum(causes["verdicts"]) == len(verdicts)
+    return Output(
+        lines=lines,
+        data={"verdicts": len(verdicts), "out": out, "score": score},
+        next="read the causes above" if is_lost else following,
+        code=5 if is_lost else 0,
+    )
 
 
 def _write_verdicts(out: Path, both: Any, **asking: Any) -> Any:
@@ -338,7 +337,7 @@ def answer(
         lines=[
             f"{kit.records.count_of(number, 'answer')} to {kit.records.count_of(len(answers), 'prompt')}: {out}"
         ],
-        data={"answers": number, "prompts": len(answers), "out": str(out)},
+        data={"answers": number, "prompts": len(answers), "out": out},
         next=f"{command_line('judge', tasks, out)} --judge endpoint:MODEL --estimate",
     )
 
@@ -648,8 +647,8 @@ def view(
     )
     return Output(
         lines=[f"page: {path}"],
-        data={"page": str(path)},
-        next=shlex.join(["open", str(path)]),
+        data={"page": path},
+        next=path,
     )
 
 
@@ -692,7 +691,7 @@ def calibrate(
     kit.plots.page(
         f"Calibration of {file.name}", [str(curve), curve.plot()], path=html
     )
-    return Output(data=curve, next=shlex.join(["open", str(html)]))
+    return Output(data=curve, next=html)
 
 
 def train(
@@ -746,8 +745,8 @@ def train(
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
         lines=[result.gain.sentence, f"run: {result.folder}"],
-        data={"folder": str(result.folder), "gain": result.gain},
-        next=shlex.join(["open", str(result.folder / "training.html")]),
+        data={"folder": result.folder, "gain": result.gain},
+        next=result.folder / "training.html",
     )
 
 
@@ -778,7 +777,7 @@ def export(
     folder = kit.runs.find_folder(run)
     if hub:
         return Output(data=kit.training.push_to_hub(folder, hub, to))
-    return Output(data=str(kit.training.export(folder, to, out)))
+    return Output(data=kit.training.export(folder, to, out))
 
 
 def run(
@@ -817,7 +816,7 @@ def run(
     return Output(
         lines=[f"{record.status}: {folder}"],
         data={
-            "folder": str(folder),
+            "folder": folder,
             "status": record.status,
             "metrics": record.metrics,
         },
@@ -895,7 +894,7 @@ def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
     return Output(
         lines=[f"report: {path}"],
         data=kit.runs.compare(folder),
-        next=shlex.join(["open", str(path)]),
+        next=path,
     )
 
 
@@ -941,15 +940,18 @@ def _judges() -> Iterator[tuple[str, str, str]]:
     warning = kit.judging.prices.shutdown_warning(model)
     remedy = "name another one with --model" if warning else ""
     yield "judge model", warning or model, remedy
-    is_set = "OPENAI_API_KEY" in os.environ
-    state = "set" if is_set else "not set; endpoint judges need it"
-    yield "OPENAI_API_KEY", state, ""
+    key = (
+        "set"
+        if "OPENAI_API_KEY" in os.environ
+        else "not set; endpoint judges need it"
+    )
+    yield "OPENAI_API_KEY", key, ""
 
 
 def _line_of(finding: Any, *others: Any) -> str:
     """A finding: how bad, where, what is wrong, what to do. others : equal ones in other places."""
     place = finding.where or f"{finding.task_id} / {finding.criterion_id}"
-    more = f" and {len(others)} more" * bool(others)
+    more = f" and {len(others)} more" if others else ""
     remedy = f"; {finding.suggestion}" if finding.suggestion else ""
     return with_commands(
         f"{finding.severity}: {place}{more}: {finding.message}{remedy}"

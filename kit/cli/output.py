@@ -28,13 +28,13 @@ LOAD = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a command gives: lines for people (default: the data), data for --json, what to open or run
-    next, and the exit code.
+    """What a command gives: lines for people (default: the data), data for --json, what to do next (a page is
+    opened), and the exit code.
     """
 
     lines: Sequence[str] = ()
     data: Any = None
-    next: str = ""
+    next: str | Path = ""
     code: int = 0
 
     def text(self, as_json: bool) -> str:
@@ -44,8 +44,11 @@ class Output:
 
             return json.dumps(plain(self.data), indent=1, ensure_ascii=False)
         lines = [*self.lines] or [str(self.data)]
-        if self.next:
-            lines.append(f"next: {self.next}")
+        following = self.next
+        if isinstance(following, Path):
+            following = shlex.join(["open", str(following)])
+        if following:
+            lines.append(f"next: {following}")
         return "\n".join(lines)
 
 
