@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import kit
 
+from ..records import count_of, group
 from ..system import device, paths, profiles, settings
 from .output import (
     Output,
@@ -30,7 +31,7 @@ def check() -> Output:
         for name, state, remedy in (*_packages(), *profiles.machine(), *_judges())
     ]
     table = [{**r, "remedy": r["remedy"] and f"to do: {r['remedy']}"} for r in rows]
-    return Output(lines=[text_table(table)], data=rows, next="kit demo")
+    return Output(lines=[table], data=rows, next="kit demo")
 
 
 def demo(
@@ -113,7 +114,7 @@ def inspect(
     """
     # How the file is read; what is written beside it needs none of that.
     options = {
-        "map": map,
+        "fields": map,
         "format": format.removeprefix("auto"),
         "on_error": on_error.removeprefix("raise"),
     }
@@ -149,15 +150,15 @@ def inspect(
     )
 
 
-def _inspection(tasks: Any, findings: Any, lint: bool) -> Iterator[str]:
+def _inspection(tasks: Any, findings: Any, lint: bool) -> Iterator[Any]:
     """What a file contains, and where lint is asked for, all that is to be fixed."""
     yield repr(tasks)
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
-        yield from (text_table(kit.summarize(tasks).table()), str(findings))
+        yield from (kit.summarize(tasks).table(), str(findings))
     if lint:
         rows = (((f.severity, f.message), f) for f in findings.findings)
-        for equal in kit.records.group(rows).values():
+        for equal in group(rows).values():
             yield _line_of(*equal)
 
 
@@ -234,12 +235,11 @@ def judge(
     # Written before the scores: a wrong --reward must not cost the verdicts.
     verdicts = _write_verdicts(out, both, **asking, budget=budget, retry=retry)
     score = kit.grade(both, verdicts, reward=reward).estimate
-    causes, lines = verdicts.causes(), [repr(verdicts), f"mean score {score}"]
-    if len(causes):
-        lines.append(text_table(causes))
+    causes = verdicts.causes()
+    lines = [repr(verdicts), f"mean score {score}", causes]
     if audit:
         result = kit.audit(tasks=both, **asking, budget=budget)
-        lines += [result.line, text_table(result.table())]
+        lines += [result.line, result.table()]
     following = command_line(
         "view",
         out,
@@ -264,10 +264,10 @@ def _write_verdicts(out: Path, both: Any, **asking: Any) -> Any:
     except kit.KitError as e:
         stopped = list(getattr(e, "verdicts", ()))
         if any(v.is_known for v in stopped):
-            kit.save(out, kit.data.TaskSet(tasks=[], verdicts=stopped))
+            kit.save(out, kit.data.TaskSet(verdicts=stopped))
             _echo(f"what was judged until then: {out}")
         raise
-    kit.save(out, kit.data.TaskSet(tasks=[], verdicts=verdicts))
+    kit.save(out, kit.data.TaskSet(verdicts=verdicts))
     return verdicts
 
 
@@ -331,11 +331,11 @@ def answer(
         name=name,
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
-    kit.save(out, kit.data.TaskSet(tasks=[], responses=answers.responses))
+    kit.save(out, kit.data.TaskSet(responses=answers.responses))
     number = len(answers.responses)
     return Output(
         lines=[
-            f"{kit.records.count_of(number, 'answer')} to {kit.records.count_of(len(answers), 'prompt')}: {out}"
+            f"{count_of(number, 'answer')} to {count_of(len(answers), 'prompt')}: {out}"
         ],
         data={"answers": number, "prompts": len(answers), "out": out},
         next=f"{command_line('judge', tasks, out)} --judge endpoint:MODEL --estimate",
@@ -374,11 +374,8 @@ def compare(
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
     table, kinds = comparison.table(), comparison.by_kind()
-    lines = [comparison.sentence, text_table(table)]
-    if len(kinds) > 1:
-        lines.append(text_table(kinds))
     return Output(
-        lines=lines,
+        lines=[comparison.sentence, table, kinds if len(kinds) > 1 else ""],
         data={"sentence": comparison.sentence, "models": table, "kinds": kinds},
     )
 
@@ -472,15 +469,13 @@ def tune(
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
     place = bench.export(out, keep)
-    lines = [
-        repr(bench),
-        text_table(table),
-        f"prompt of the trial {keep!r}: {place}",
-    ]
-    if test:
-        lines.append(f"sealed test: {bench.test(keep).sentence}")
     return Output(
-        lines=lines,
+        lines=[
+            repr(bench),
+            table,
+            f"prompt of the trial {keep!r}: {place}",
+            f"sealed test: {bench.test(keep).sentence}" if test else "",
+        ],
         data=table,
         next=command_line(
             "judge",
@@ -598,7 +593,7 @@ def label(
     )
     kit.people.save_labels(frame, out)
     return Output(
-        lines=[f"{kit.records.count_of(len(frame), 'row')} to label: {out}"],
+        lines=[f"{count_of(len(frame), 'row')} to label: {out}"],
         data=frame,
         next=f"fill in {out}, then "
         + command_line(
@@ -721,7 +716,7 @@ def train(
         pairs = [f"  {old}: {new}" for old, new in others.items()]
         return Output(
             lines=[
-                text_table(table),
+                table,
                 "\nnames of other systems, and ours:",
                 *pairs,
             ],
@@ -775,9 +770,11 @@ def export(
         hub: OWNER/NAME, a private repository; the token comes from HF_TOKEN
     """
     folder = kit.runs.find_folder(run)
-    if hub:
-        return Output(data=kit.training.push_to_hub(folder, hub, to))
-    return Output(data=kit.training.export(folder, to, out))
+    return Output(
+        data=kit.training.push_to_hub(folder, hub, to)
+        if hub
+        else kit.training.export(folder, to, out)
+    )
 
 
 def run(
@@ -873,9 +870,7 @@ def sweep(
     folder = out or paths.runs() / f"sweep-{kit.runs.find_notebook(notebook).stem}"
     done = int((table["status"] == "done").sum())
     return Output(
-        lines=[
-            f"{done} of {kit.records.count_of(len(cells), 'cell')} done: {folder}"
-        ],
+        lines=[f"{done} of {count_of(len(cells), 'cell')} done: {folder}"],
         data=table,
         next=command_line("report", folder),
         code=int(done < len(cells)),

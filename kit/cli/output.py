@@ -28,11 +28,11 @@ LOAD = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a command gives: lines for people (default: the data), data for --json, what to do next (a page is
-    opened), and the exit code.
+    """What a command gives: lines and tables for people (default: the data; empty ones are left out), data for
+    --json, what to do next (a page is opened), and the exit code.
     """
 
-    lines: Sequence[str] = ()
+    lines: Sequence[Any] = ()
     data: Any = None
     next: str | Path = ""
     code: int = 0
@@ -43,10 +43,13 @@ class Output:
             from ..records.tables import plain
 
             return json.dumps(plain(self.data), indent=1, ensure_ascii=False)
-        lines = [*self.lines] or [str(self.data)]
-        following = self.next
-        if isinstance(following, Path):
-            following = shlex.join(["open", str(following)])
+        lines = [
+            line if isinstance(line, str) else text_table(line)
+            for line in self.lines or [str(self.data)]
+            if len(line)
+        ]
+        is_page = isinstance(self.next, Path)
+        following = shlex.join(["open", str(self.next)]) if is_page else self.next
         if following:
             lines.append(f"next: {following}")
         return "\n".join(lines)
@@ -142,14 +145,17 @@ def screen_text(thing: object, *, folds: bool = True) -> str:
     return "\n".join(map(str.rstrip, screen.get().splitlines()))
 
 
-def inspect_command(file: str, **options: object) -> str:
+def inspect_command(file: str, *, fields: object = None, **options: object) -> str:
     """The command that writes a file in the kit's own form, beside where it is typed.
 
-    >>> inspect_command("my rows.json.gz", map={"qid": "task_id"})
+    >>> inspect_command("my rows.json.gz", fields={"qid": "task_id"})
     "kit inspect 'my rows.json.gz' --map qid=task_id --out 'my rows.kit.jsonl'"
     """
     stem = Path(Path(file).name.removesuffix(".gz")).stem
-    return command_line("inspect", file, **options, out=f"{stem}.kit.jsonl")
+    # What `load` calls fields, the command calls map.
+    return command_line(
+        "inspect", file, map=fields, **options, out=f"{stem}.kit.jsonl"
+    )
 
 
 def with_commands(text: str) -> str:
@@ -165,6 +171,4 @@ def _command_of_call(call: re.Match[str]) -> str:
     tree = ast.parse(call[0], mode="eval").body
     assert isinstance(tree, ast.Call)
     options = {str(o.arg): ast.literal_eval(o.value) for o in tree.keywords}
-    # What `load` calls fields, the command calls map.
-    fields = options.pop("fields", None)
-    return inspect_command(ast.literal_eval(tree.args[0]), map=fields, **options)
+    return inspect_command(ast.literal_eval(tree.args[0]), **options)

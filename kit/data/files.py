@@ -21,6 +21,8 @@ from ..errors import DataError, MissingError
 if TYPE_CHECKING:
     import pandas as pd
 
+# Of a row, or of an object in it: name -> value.
+Fields: TypeAlias = dict[str, Any]
 # A `datasets.Dataset` is an iterable of mappings too.
 Source: TypeAlias = (
     "str | os.PathLike[str] | pd.DataFrame | Iterable[Mapping[str, Any]]"
@@ -88,7 +90,7 @@ def _rows_of_memory(rows: Any) -> NumberedRows:
     return enumerate((partial(_plain_row, row, is_table) for row in rows), 1)
 
 
-def read_rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_rows(source: Source) -> Iterator[tuple[str, Fields]]:
     """(place, fields) of each row; DataError with its place for the first row that is not an object."""
     for place, parse_row in rows_of(source):
         try:
@@ -97,7 +99,7 @@ def read_rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
             raise e.at(place) from None
 
 
-def row_fields(parse_row: LazyRow) -> dict[str, Any]:
+def row_fields(parse_row: LazyRow) -> Fields:
     """The fields of a row; DataError where it is not an object."""
     row = parse_row()
     if not isinstance(row, dict):
@@ -178,7 +180,7 @@ def parse_json(text: str, where: str = "") -> Any:
         ) from None
 
 
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> Fields:
     # `json` would take the last of two values; the writer may have meant the first.
     row = dict(pairs)
     if len(row) < len(pairs):
@@ -246,7 +248,7 @@ def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
     return enumerate((partial(_typed_cells, row) for row in rows), 2)
 
 
-def _typed_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+def _typed_cells(row: Mapping[str, Any]) -> Fields:
     # The reader puts surplus cells under None, and None into cells that lack.
     if None in row or None in row.values():
         raise DataError(
@@ -291,7 +293,7 @@ READERS: dict[str, Callable[[Path], NumberedRows]] = {
 }
 
 
-def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
+def parse_chats(row: Fields) -> Fields:
     """The row with its chats parsed, which a table has as JSON text."""
     for name in CHAT_FIELDS:
         text = row.get(name)
@@ -305,7 +307,7 @@ def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def filled_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+def filled_fields(row: Mapping[str, Any]) -> Fields:
     """The fields without the empty cells of a table. A blank label still says that the row is one of labels."""
     return {k: v for k, v in row.items() if v is not None or k == "label"}
 

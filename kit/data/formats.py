@@ -49,7 +49,7 @@ from ..records import (
     is_blank,
     read_label,
 )
-from .files import parse_json
+from .files import Fields, parse_json
 from .rows import (
     LAYOUT,
     QUESTION,
@@ -137,9 +137,9 @@ def read_rlvr(row: Row) -> None:
         add_label(row, (*ids[name], criterion_id), rating)
 
 
-def _numbered_parts(row: Row) -> dict[int, dict[str, Any]]:
+def _numbered_parts(row: Row) -> dict[int, Fields]:
     """Number -> the fields of a criterion. A number whose fields are all blank is not a criterion, and is noted."""
-    parts: dict[int, dict[str, Any]] = {}
+    parts: dict[int, Fields] = {}
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
         if match is None:
@@ -236,7 +236,7 @@ def read_open_instruct(row: Row) -> None:
     make_task(row, made, read_question(row) | {"truth": dict(source)})
 
 
-def _rubric_or_answer(raw: Any) -> dict[str, Any]:
+def _rubric_or_answer(raw: Any) -> Fields:
     """The object in a `ground_truth`; the dataset is mixed, and for some verifiers it is a text."""
     # Newer sets put the answer and its verifier into lists of one.
     if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], str):
@@ -297,8 +297,8 @@ def read_ifeval(row: Row) -> None:
 
 
 def _read_instruction(
-    n: int, name: Any, arguments_by_name: dict[str, Any] | None
-) -> dict[str, Any]:
+    n: int, name: Any, arguments_by_name: Fields | None
+) -> Fields:
     """The fields of the criterion of the n-th instruction."""
     # A data frame turns whole numbers into 5.0.
     values = {
@@ -321,9 +321,7 @@ def _read_instruction(
     return {"id": f"i{n}", "text": text, "check": check, "meta": meta}
 
 
-def _filled_check(
-    entry: Mapping[str, Any], values: dict[str, Any]
-) -> tuple[dict[str, Any], str]:
+def _filled_check(entry: Mapping[str, Any], values: Fields) -> tuple[Fields, str]:
     """The check and the text of an instruction with its arguments in them."""
     # A template may name an argument, the number 1, or a difference of two ("@num_paragraphs-1@"):
     # counts of a regular expression are one less than counts of what it parts.
@@ -428,7 +426,7 @@ def read_preference(row: Row) -> None:
     """A preferred and a rejected answer, texts or chats that begin alike."""
     start, chosen = _start_and_answer(row.need("chosen"))
     other, rejected = _start_and_answer(row.need("rejected"))
-    fields: dict[str, Any] = {"history": [], "system": None, **start}
+    fields: Fields = {"history": [], "system": None, **start}
     if not start or not row.keys().isdisjoint(QUESTION):
         fields |= read_question(row)
     for begin in filter(None, (start, other)):
@@ -442,7 +440,7 @@ def read_preference(row: Row) -> None:
     add_answer(row, "rejected", rejected, meta={"role": "rejected"})
 
 
-def _start_and_answer(value: Any) -> tuple[dict[str, Any], Any]:
+def _start_and_answer(value: Any) -> tuple[Fields, Any]:
     """(the fields of the question where the value is a whole chat, the answer)."""
     if not isinstance(value, list):
         return {}, value
@@ -474,7 +472,7 @@ def read_sft(row: Row) -> None:
                 "rename it to 'prompt' if it is a question, to 'response' if it answers the row's task_id",
             )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
-        fields: dict[str, Any] = {"prompt": instruction_of(layout)}
+        fields: Fields = {"prompt": instruction_of(layout)}
     else:
         fields, text = _start_and_answer(row.need(*DEMONSTRATIONS))
         fields = fields or read_question(row)

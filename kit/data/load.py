@@ -20,7 +20,7 @@ from ..errors import DataError
 from ..records import Finding, Response, Task, Verdict, count_of, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest, require_name
-from .files import Source, filled_fields, parse_chats, row_fields, rows_of
+from .files import Fields, Source, filled_fields, parse_chats, row_fields, rows_of
 from .formats import (
     FORMATS,
     KNOWN_FIELDS,
@@ -47,7 +47,7 @@ class TaskSet:
     TaskSet(kit: 1 task, 0 answers, 0 verdicts, 0 findings)
     """
 
-    tasks: list[Task]
+    tasks: list[Task] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -98,7 +98,7 @@ class TaskSet:
         A record that both sets hold must be the same in both. DataError names the first id of an answer or label
         whose task, answer or criterion is missing.
 
-        >>> answers = TaskSet(tasks=[], responses=[Response(task_id="tt", id="r", text="x")])
+        >>> answers = TaskSet(responses=[Response(task_id="tt", id="r", text="x")])
         >>> TaskSet(tasks=[Task(id="t", prompt="p")]).joined(answers)
         Traceback (most recent call last):
         ...
@@ -210,7 +210,7 @@ class _Reader:
         # Names of fields in rows and in the objects of their lists.
         self.names: set[str] = set()
         # Number -> place, the row as it is, the row with its fields renamed.
-        self.rows: dict[int, tuple[str, dict[str, Any], dict[str, Any]]] = {}
+        self.rows: dict[int, tuple[str, Fields, Fields]] = {}
         self.errors: dict[int, DataError] = {}
         self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
@@ -278,7 +278,7 @@ class _Reader:
         self._add(n, row)
         self.notes.update(row.notes)
 
-    def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _rename(self, data: Mapping[str, Any]) -> Fields:
         """The row with its fields, and those of the objects in its lists, renamed."""
         self.names |= data.keys()
         out = rename_fields(data, self.fields)
@@ -377,15 +377,15 @@ class _Reader:
             for equal in self._equal_errors()
         ]
         # What a user should know of the rows, although they could be read.
-        for note, n in self.notes.most_common():
-            findings.append(
-                msgspec.structs.replace(
-                    note,
-                    message=f"{note.message}: {n} in {count_of(count, 'row')}",
-                    where=self.file,
-                    rows=n,
-                )
+        findings += [
+            msgspec.structs.replace(
+                note,
+                message=f"{note.message}: {n} in {count_of(count, 'row')}",
+                where=self.file,
+                rows=n,
             )
+            for note, n in self.notes.most_common()
+        ]
         made = TaskSet(
             tasks=list(self.tasks.values()),
             responses=[r for r in self.records.values() if isinstance(r, Response)],

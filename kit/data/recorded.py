@@ -91,7 +91,7 @@ class RecordedJudges:
 
         Task.group is a fingerprint of the query, so that answers to one query are one cluster.
         """
-        made = TaskSet(tasks=[], format="recorded", path=self.folder)
+        made = TaskSet(format="recorded", path=self.folder)
         for name, item in self.items.items():
             made.tasks.append(_task_of_item(name, item))
             made.responses.append(

@@ -21,7 +21,7 @@ from ..records import (
     is_blank,
     verdict_of,
 )
-from .files import parse_json
+from .files import Fields, parse_json
 
 Container = TypeVar("Container", list[Any], dict[str, Any])
 
@@ -87,7 +87,7 @@ class Row(dict[str, Any]):
         super().__init__((k, v) for k, v in data.items() if v is not None)
         self.data = data
         # For meta, but not among the unread fields.
-        self.extra: dict[str, Any] = {}
+        self.extra: Fields = {}
         self.task: Task | None = None
         self.records: list[Response | Verdict] = []
         self.notes: list[Finding] = []
@@ -143,7 +143,7 @@ class Row(dict[str, Any]):
         """The same; DataError where there is none."""
         return self.id(name) or str(self.need(name))
 
-    def rest(self) -> dict[str, Any]:
+    def rest(self) -> Fields:
         """What no field of a record holds: a lint or a user may want it later."""
         meta = self.take("meta") if isinstance(self.get("meta"), dict) else {}
         return {**meta, **self.extra, **self}
@@ -196,12 +196,10 @@ def near_names(
     return out
 
 
-def rename_fields(
-    data: Mapping[str, Any], ours: Mapping[str, str]
-) -> dict[str, Any]:
+def rename_fields(data: Mapping[str, Any], ours: Mapping[str, str]) -> Fields:
     """The fields under our names. Those that are called "note" there stay in meta under their own."""
-    out: dict[str, Any] = {}
-    notes: dict[str, Any] = {}
+    out: Fields = {}
+    notes: Fields = {}
     for key, value in data.items():
         name = ours.get(key, key)
         # Several fields may be notes.
@@ -231,7 +229,7 @@ def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
             "the criterion is not a text",
             fix='write "text" or {"text": ..., "weight": 1}',
         )
-    fields: dict[str, Any] = {"id": name, "weight": 1.0, **_our_fields(item)}
+    fields: Fields = {"id": name, "weight": 1.0, **_our_fields(item)}
     # Ids are texts, so that 7 in one file joins "7" in another.
     if type(fields["id"]) is int:
         fields["id"] = str(fields["id"])
@@ -249,7 +247,7 @@ def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
     return msgspec.structs.replace(made, weight=sign * made.weight)
 
 
-def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
+def _our_fields(item: Mapping[str, Any]) -> Fields:
     """The fields of a criterion under our names. One that nothing reads could change a score: an error."""
     ours = FIELD_OF
     # HealthBench's points are weights; ours are the top of a scale.
@@ -296,7 +294,7 @@ def make_criteria(
     return out
 
 
-def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
+def read_chat(turns: list[Any]) -> tuple[Fields, str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
     talk = []
     for n, turn in enumerate(turns, 1):
@@ -311,7 +309,7 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
                 fix='write {"role": "user", "content": "..."}, and rename other fields to "note"',
             )
         talk.append(fields)
-    task: dict[str, Any] = {}
+    task: Fields = {}
     if talk and talk[0]["role"] == "system":
         task["system"] = talk.pop(0)["content"]
     answer = None
@@ -325,7 +323,7 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     return {**task, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
 
 
-def read_question(row: Row) -> dict[str, Any]:
+def read_question(row: Row) -> Fields:
     """The fields of a task that hold the question: of a text, a chat, an instruction with its input, or a layout."""
     value = row.need(*QUESTION)
     if isinstance(value, list):
@@ -354,7 +352,7 @@ def instruction_of(layout: re.Match[str]) -> str:
     return layout[1].strip().replace("### Input:\n", "", 1)
 
 
-def make_task(row: Row, made: list[Criterion], fields: dict[str, Any]) -> None:
+def make_task(row: Row, made: list[Criterion], fields: Fields) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
     name = row.id("task_id", "id", "prompt_id")
     for key, *others in (
