@@ -1,6 +1,7 @@
 """Files, frames and data sets; save and load; joins; labels."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -347,8 +348,8 @@ def test_any_text_in_any_field_is_found_again_or_refused(place, text):
 
     form, path = place
     row = put(PLACES[form], path, text)
-    # The word of a role that was there before loses nothing.
-    if row == PLACES[form]:
+    # The word of a role that was there before loses nothing, and BioRLHF's names of verifiers become ours.
+    if row == PLACES[form] or re.fullmatch("V[1-4]", text):
         return
     try:
         s = load([row], format=form)
