@@ -8,7 +8,7 @@ question: `kit.judge` -> `Runner.run` -> `answer` (ledger, lease) -> `ask_and_st
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.
 `kit.Ledger(path).explain(verdict.key)` shows request and reply, and in `others` each
-stored verdict on the same task, answer and criterion with the parts that differ.
+stored verdict on the same texts or ids with the parts that differ.
 """
 
 from .judge import Judge, JudgeSource, judge_of

@@ -72,10 +72,10 @@ class Server:
     """An OpenAI-compatible server. Equal ones share their connections and slots.
 
     base_url : None is OpenAI's. key_env : the variable with its key. timeout : seconds without
-    a byte. tries : repetitions of a call, after a first look at the server.
+    a byte. tries : repetitions of a call, once the server has answered.
     keep_alive_s : how long an idle connection is kept.
     price : US dollars per million tokens, [input, output], None where it is not known.
-    refused : how often a parameter was refused, by its name. slots : calls in flight.
+    refused : how often a parameter was refused, by its name.
     """
 
     base_url: str | None
@@ -185,7 +185,7 @@ class Server:
         """The decoded reply, {} where it is none. What a server refuses by name is left out from then on."""
         import openai
 
-        # The client would repeat for minutes what no repetition mends.
+        # Until the server has answered once, a call is sent once: a wrong address fails at once.
         tries = self.tries if self.is_answered else 0
         while True:
             adapted = self.adapt(body)

@@ -269,8 +269,9 @@ class Ledger(contextlib.ExitStack):
 
         key : a key or its beginning. The result holds `verdict`, the fields of its call
         (`request` and `settings` of the judge as JSON text, `reply`, `model`, `created`),
-        and `others`: stored verdicts on the same task, answer and criterion, each with the
-        parts of its key that differ. They tell why a call was made again.
+        and `others`: stored verdicts on the same texts or under the same ids of task, answer
+        and criterion, each with the parts of its key that differ. They tell why a call was
+        made again.
         """
         rows = self._fetch_rows(
             "SELECT key, row, call FROM verdicts WHERE substr(key, 1, ?) = ? LIMIT 2",
@@ -284,17 +285,20 @@ class Ledger(contextlib.ExitStack):
                 fix="give the whole key of a verdict (verdict.key)",
             )
         whole, row, number = rows[0]
+        verdict = _decode(row)
         call = dict(*self._fetch_rows("SELECT * FROM calls WHERE call = ?", number))
         others = []
         for other, other_row in self._fetch_rows(
-            "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?",
-            whole[SUBJECT],
+            "SELECT key, row FROM verdicts WHERE key <> ? AND (about = ? OR json_array(?, ?, ?) ="
+            " json_extract(CAST(row AS TEXT), '$.task_id', '$.response_id', '$.criterion_id'))",
             whole,
+            whole[SUBJECT],
+            *verdict.ids,
         ):
             parts = zip(KEY_PARTS, other.split("-"), whole.split("-"), strict=True)
             differing = [name for name, a, b in parts if a != b]
             others.append({"verdict": _decode(other_row), "differs in": differing})
-        return {**call, "verdict": _decode(row), "others": others}
+        return {**call, "verdict": verdict, "others": others}
 
     def export(self, path: str | Path) -> int:
         """Write all as JSON lines; the number of verdicts."""

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Response, Task, Verdict, canonical, group, leaves
+from ..records import Response, Task, Verdict, canonical, count_of, group, leaves
 from ..records.tables import Verdicts
 from ..system import progress as progress_bars
 from . import loop
@@ -51,6 +51,9 @@ log = logging.getLogger(__name__)
 # By the records' ids of answer and criterion.
 VerdictMap = dict[Place, Verdict]
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
+RETRY_ROOM = (
+    4  # times the tokens of the first try, for a reply that could not be read
+)
 
 
 def judge(
@@ -177,7 +180,7 @@ def pair_answers(
     if responses is None:
         responses = getattr(tasks, "responses", ())
     responses = [responses] if isinstance(responses, Response) else list(responses)
-    # Of a list that holds anything else, too, nobody knows what it is.
+    # Dicts or texts among them would have no task.
     if set(map(type, responses)) != {Response}:
         raise DataError(
             "there are no answers to judge, or not only Responses",
@@ -245,12 +248,16 @@ class Runner:
         # A judge that compares answers gets all answers to a task in one question.
         if self.judge.groups:
             names = [f"{task.id} {task.criteria}" for task, _ in pairs]
-        questions = [*group(zip(names, pairs, strict=True)).values()]
-        results = await self.work_off(questions, self.judge_task, "judging")
-        # Back into the order of the pairs.
-        places = group(zip(names, range(len(pairs)), strict=True)).values()
-        rows = zip(itertools.chain(*places), itertools.chain(*results), strict=True)
-        verdicts = Verdicts(itertools.chain(*dict(sorted(rows)).values()))
+        questions = group(zip(names, enumerate(pairs), strict=True)).values()
+        jobs = [[pair for _, pair in question] for question in questions]
+        results = await self.work_off(jobs, self.judge_task, "judging")
+        by_place: dict[int, list[Verdict]] = {}
+        for question, rows in zip(questions, results, strict=True):
+            for (place, _), row in zip(question, rows, strict=True):
+                by_place[place] = row
+        verdicts = Verdicts(
+            itertools.chain(*(by_place[i] for i in range(len(pairs))))
+        )
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
         verdicts.spent = self.usage
@@ -425,9 +432,16 @@ class Runner:
         readings, call = await self.drive_plan(
             judge, judge.plan(question), room_factor
         )
-        readings = readings or [
-            unknown("an estimate sends nothing", "budget")
-        ] * len(question.places)
+        if readings is None and self.dry:
+            nothing = unknown("an estimate sends nothing", "budget")
+            readings = [nothing] * len(question.places)
+        if readings is None or len(readings) != len(question.places):
+            raise DataError(
+                f"plan() returned {count_of(len(readings or ()), 'reading')} for "
+                f"{count_of(len(question.places), 'verdict')}",
+                where=f"judge {judge.name!r}",
+                fix="return a reading for each of question.places",
+            )
         shares = _share_costs(call or {}, len(readings))
         unreadable: set[str] = set()
         lasting: VerdictMap = {}
@@ -436,7 +450,7 @@ class Runner:
             if ids in verdicts:
                 continue
             is_unreadable = reading.get("failure") in ("parse", "missing")
-            if is_unreadable and call is not None and room_factor == 1:
+            if is_unreadable and call is not None and room_factor < RETRY_ROOM:
                 unreadable.add(ids[1])
             else:
                 # Its own fields win: an ensemble sums what its members took.
@@ -450,7 +464,7 @@ class Runner:
         if unreadable:
             # Under the same ids: a late reply to the first call must not fit other criteria.
             question = question.with_criteria(unreadable)
-            await self.ask_and_store(judge, question, keys, verdicts, 4)
+            await self.ask_and_store(judge, question, keys, verdicts, RETRY_ROOM)
 
     async def drive_plan(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1

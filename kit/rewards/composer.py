@@ -304,7 +304,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             yield RewardStep("add the format bonus", low, high)
         for gate in self.gates:
             score = scores[gate.component]
-            # A gate only lowers an end, and closes the low one first: so unknown never pays.
+            # The low end is capped as soon as the score may be below the gate, the high end
+            # only when it surely is. So unknown never pays.
             if score.applies and score.low < gate.below:
                 low = min(low, gate.to)
                 if score.high < gate.below:

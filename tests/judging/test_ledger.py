@@ -131,7 +131,8 @@ def test_explain_shows_why_a_call_was_made_twice(ledger):
         assert len(server.calls) == 4
     with kit.Ledger(ledger) as book:
         why = book.explain(first[0].key)
-        assert [other["differs in"] for other in why["others"]] == [["settings"], ["together"]]
+        differing = [["settings"], ["together"], ["answer"]]
+        assert [other["differs in"] for other in why["others"]] == differing
         assert why["verdict"].status == "met" and why["model"] == "fake"
         assert "w0 number 0" in why["request"] and '"c1"' in why["reply"]
         assert json.loads(why["settings"])["model"] == "fake"
@@ -180,7 +181,7 @@ REPLAYS = {
     "by ids": ([{**IDS, "criterion_id": "k0"}], None),
     "two judges": ([{**IDS, "criterion_id": "k0"}, {**IDS, "criterion_id": "k0", "judge": "n"}], "several"),
     "at odds": ([{**IDS, "criterion_id": "k0"}, {**IDS, "criterion_id": "k0", "status": "unmet"}], "several"),
-    "nothing": ([], "no verdict"),
+    "nothing": ([], "there are no rows"),
 }  # fmt: skip
 
 

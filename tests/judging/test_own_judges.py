@@ -116,3 +116,16 @@ def test_several_criteria_for_a_judge_of_one_say_what_to_set():
         options = {k: v for k, v in endpoint(server).items() if k != "endpoint"}
         with pytest.raises(kit.DataError, match="how"):
             kit.judge(TASK, answers(1), judge=GEval("fake", **options), ledger=False)
+
+
+@pytest.mark.parametrize("readings", [None, [], [{"status": "met"}] * 9])
+def test_a_plan_returns_a_reading_for_each_verdict(readings):
+    class Short(Judge):
+        name = "short"
+
+        def plan(self, question):
+            return readings
+            yield
+
+    with pytest.raises(kit.DataError, match=r"plan\(\) returned . readings? for \d verdicts"):
+        kit.judge(TASK, answers(1), judge=Short(), progress=False)
