@@ -190,18 +190,17 @@ def _criteria_of_lists(row: Row) -> list[Criterion]:
 
 def _snippets_to_cite(row: Row, prompt: Any) -> dict[str, str]:
     """Snippet id -> text, of the tool output and the prompt."""
-    tool = row.take("tool_output", default={})
+    tool = row.take("tool_output", default="")
     # The tool output stays in meta, because it is a part of what a model reads.
     if tool:
         row.extra["tool_output"] = tool
-    if isinstance(tool, str):
-        tool = {"": tool}
-    if not isinstance(tool, dict):
+    if not isinstance(tool, str | dict):
         raise DataError(
             "the field 'tool_output' is not a text or an object",
             fix='write the text, or {"name": "text"}',
         )
-    text = "\n".join(map(str, [*tool.values(), prompt]))
+    parts = tool.values() if isinstance(tool, dict) else [tool]
+    text = "\n".join(map(str, [*parts, prompt]))
     whole = SNIPPET.findall(text)
     pairs = {(a or b, body.strip()) for a, b, body in whole}
     # With one id for two texts, a citation could not be checked.
@@ -430,7 +429,7 @@ def read_preference(row: Row) -> None:
     if not start or not row.keys().isdisjoint(QUESTION):
         fields |= read_question(row)
     for begin in filter(None, (start, other)):
-        if {"system": None, **begin} != fields:
+        if begin != fields:
             raise DataError(
                 "chosen and rejected answer different prompts",
                 fix="make their system and all turns before the answer equal",

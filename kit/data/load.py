@@ -455,9 +455,8 @@ class _Reader:
 
 def _places(errors: list[DataError]) -> str:
     """Where the first of equal errors is, and how many more there are."""
-    if len(errors) == 1:
-        return errors[0].where
-    return f"{errors[0].where} and {len(errors) - 1} more"
+    more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return f"{errors[0].where}{more}"
 
 
 def _joined_task(old: Task, part: Task) -> Task:

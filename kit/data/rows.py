@@ -309,18 +309,17 @@ def read_chat(turns: list[Any]) -> tuple[Fields, str | None]:
                 fix='write {"role": "user", "content": "..."}, and rename other fields to "note"',
             )
         talk.append(fields)
-    task: Fields = {}
-    if talk and talk[0]["role"] == "system":
-        task["system"] = talk.pop(0)["content"]
-    answer = None
-    if talk and talk[-1]["role"] == "assistant":
-        answer = talk.pop()["content"]
+    is_led = talk and talk[0]["role"] == "system"
+    system = talk.pop(0)["content"] if is_led else None
+    is_answered = talk and talk[-1]["role"] == "assistant"
+    answer = talk.pop()["content"] if is_answered else None
     if not talk or talk[-1]["role"] != "user":
         raise DataError(
             "the chat ends neither with the user nor with an answer to the user",
             fix="end it with a turn of the role 'user', or with one of the role 'assistant' behind it",
         )
-    return {**task, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
+    prompt = talk.pop()["content"]
+    return {"system": system, "history": talk, "prompt": prompt}, answer
 
 
 def read_question(row: Row) -> Fields:
@@ -372,16 +371,19 @@ def make_task(row: Row, made: list[Criterion], fields: Fields) -> None:
                 "automatic-ids",
                 "a row without an id is called t-..., by its content; answers of other files need an id to join",
             )
-    tags = row.json(list, "tags", "example_tags")
-    fields |= {"id": name, "criteria": made, "tags": tags, "meta": row.rest()}
+    fields |= {
+        "id": name,
+        "criteria": made,
+        "tags": row.json(list, "tags", "example_tags"),
+        "meta": row.rest(),
+    }
     row.task = from_json(fields, Task, where="")
 
 
 def add_answer(row: Row, name: str, text: object, **more: Any) -> Response:
     """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task."""
-    fields = {"id": name, "text": text, "source": name, **more}
-    if row.task:
-        fields["task_id"] = row.task.id
+    task_id = row.task and row.task.id
+    fields = {"task_id": task_id, "id": name, "text": text, "source": name, **more}
     response: Response = from_json(fields, Response, where=f"answer {name!r}")
     row.records.append(response)
     return response
