@@ -52,8 +52,7 @@ def guide() -> Any:
     """The names of `kit` with the first line of each docstring, as a table; `print` writes them as lines."""
     from .records.tables import Results
 
-    rows = Results()
-    for name, room in _ROOM_OF.items():
-        doc = __getattr__(name).__doc__ or ""
-        rows[f"kit.{name}"] = f"{doc.splitlines()[0]} ({room})"
-    return rows
+    return Results(
+        (f"kit.{name}", f"{__getattr__(name).__doc__.splitlines()[0]} ({room})")
+        for name, room in _ROOM_OF.items()
+    )

@@ -1,7 +1,7 @@
 """Errors that a user can act on: what is wrong, where, and what to do."""
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 
 class KitError(Exception):
@@ -9,6 +9,7 @@ class KitError(Exception):
 
     what : the fault, one sentence. where : file, row and field. fix : what the user can do.
     renames : fields of the input -> our names, where such a rename is likely.
+    calls : each call of `load` in the fix -> the file and the options in it.
 
     >>> print(KitError("weight is not a number", where="tasks.jsonl, line 3, field weight", fix="write 1.0"))
     weight is not a number
@@ -26,10 +27,11 @@ class KitError(Exception):
         where: str = "",
         fix: str = "",
         renames: Mapping[str, str] | None = None,
+        calls: Mapping[str, Mapping[str, Any]] | None = None,
     ):
         # The parts stay, so that a caller can add the place and raise the error anew.
         self.what, self.where, self.fix = what, where, fix
-        self.renames = dict(renames or {})
+        self.renames, self.calls = dict(renames or {}), dict(calls or {})
         lines = [what, where and f"  where: {where}", fix and f"  to do: {fix}"]
         super().__init__("\n".join(filter(None, lines)))
 
@@ -40,6 +42,7 @@ class KitError(Exception):
             where=", ".join(filter(None, (place, self.where))),
             fix=self.fix,
             renames=self.renames,
+            calls=self.calls,
         )
 
 

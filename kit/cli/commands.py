@@ -20,7 +20,6 @@ from .output import (
     inspect_command,
     screen_text,
     text_table,
-    with_commands,
 )
 
 
@@ -948,9 +947,7 @@ def _line_of(finding: Any, *others: Any) -> str:
     place = finding.where or f"{finding.task_id} / {finding.criterion_id}"
     more = f" and {len(others)} more" if others else ""
     remedy = f"; {finding.suggestion}" if finding.suggestion else ""
-    return with_commands(
-        f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
-    )
+    return f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
 
 
 def _echo(line: str) -> None:

@@ -112,5 +112,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as e:
         kind = MissingError if isinstance(e, FileNotFoundError) else DataError
         error = kind(e.strerror or str(e), where=str(e.filename or ""))
-    print(f"error: {with_commands(str(error))}", file=sys.stderr)
+    print(f"error: {with_commands(error)}", file=sys.stderr)
     return error.exit_code

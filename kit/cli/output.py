@@ -1,6 +1,5 @@
 """What a command gives back, what its options read, and commands as texts: what to type next."""
 
-import ast
 import json
 import math
 import re
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import cyclopts
 from cyclopts import Parameter
 
-from ..errors import DataError
+from ..errors import DataError, KitError
 from ..system.settings import parse
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
 # characters of a line that goes into a pipe or a file: there nothing is folded
 PIPED_WIDTH = 10_000
-LOAD = re.compile(
-    r"""load\((?:'[^'\n]*'|"[^"\n]*")(?:, \w+=(?:\{.*?\}|'.*?'))+\)"""
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,17 +154,16 @@ def inspect_command(file: str, *, fields: object = None, **options: object) -> s
     )
 
 
-def with_commands(text: str) -> str:
-    """The text of an error or a finding with commands in place of calls of `load`.
+def with_commands(error: KitError) -> str:
+    """The text of an error with commands in place of calls of `load`.
 
-    >>> with_commands("load('my rows.json', fields={'qid': 'task_id'})")
-    "kit inspect 'my rows.json' --map qid=task_id --out 'my rows.kit.jsonl'"
+    >>> call = "load('my rows.json', fields={'qid': 'task_id'})"
+    >>> options = {"file": "my rows.json", "fields": {"qid": "task_id"}}
+    >>> print(with_commands(KitError("there is no field 'task_id'", fix=call, calls={call: options})))
+    there is no field 'task_id'
+      to do: kit inspect 'my rows.json' --map qid=task_id --out 'my rows.kit.jsonl'
     """
-    return LOAD.sub(_command_of_call, text)
-
-
-def _command_of_call(call: re.Match[str]) -> str:
-    tree = ast.parse(call[0], mode="eval").body
-    assert isinstance(tree, ast.Call)
-    options = {str(o.arg): ast.literal_eval(o.value) for o in tree.keywords}
-    return inspect_command(ast.literal_eval(tree.args[0]), **options)
+    text = str(error)
+    for call, options in error.calls.items():
+        text = text.replace(call, inspect_command(**options))
+    return text

@@ -217,6 +217,8 @@ class _Reader:
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
         # Fingerprints of the rows of a table or of answers.
         self.contents: set[str] = set()
+        # The calls of `load` in an error.
+        self.calls: dict[str, Fields] = {}
 
     def run(self, source: Source, on_error: str) -> TaskSet:
         """Read all rows, and say what is wrong with them."""
@@ -421,6 +423,7 @@ class _Reader:
             where=_places(first),
             fix="\n".join(["\n  or: ".join(remedies), *lines]),
             renames=renames,
+            calls=self.calls,
         )
 
     def _certain_renames(self, n: int) -> dict[str, str]:
@@ -448,9 +451,11 @@ class _Reader:
             "fields": fields,
             "on_error": on_error,
         }
-        words = [f"{name}={value!r}" for name, value in options.items() if value]
         source = repr(str(self.path)) if self.path else "rows"
-        return f"load({', '.join([source, *words])})"
+        words = [f"{name}={value!r}" for name, value in options.items() if value]
+        call = f"load({', '.join([source, *words])})"
+        self.calls[call] = {"file": str(self.path), **options}
+        return call
 
 
 def _places(errors: list[DataError]) -> str:
