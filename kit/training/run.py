@@ -355,7 +355,7 @@ class StageRunner:
             # the same tasks may be split in another way
             "heldout": fingerprint(tasks[len(self.job.tasks) :]),
             "judge": self.reward.name,
-            "judge_settings": judge_settings(self.reward.judge.identity),
+            "judge_settings": judge_settings(self.reward),
             "second": self.reward.second and self.reward.second.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }
@@ -713,11 +713,17 @@ def batch_metrics(batches: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def judge_settings(identity: Any) -> str:
-    """A fingerprint of what shapes a judge's verdicts, but for its address, which may change."""
-    if isinstance(identity, dict):
-        identity = {k: v for k, v in identity.items() if k != "base_url"}
-    return fingerprint(plain(identity))
+def judge_settings(reward: Reward) -> str:
+    """A fingerprint of what shapes the verdicts of both judges, but for their address, which may change."""
+    judges = [r.judge for r in (reward, reward.second) if r]
+    return fingerprint([plain(without_address(j.identity)) for j in judges])
+
+
+def without_address(identity: Any) -> Any:
+    """The identity of a judge without its server's address."""
+    if not isinstance(identity, dict):
+        return identity
+    return {name: value for name, value in identity.items() if name != "base_url"}
 
 
 def has_begun(out: Path) -> bool:

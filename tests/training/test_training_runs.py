@@ -217,12 +217,15 @@ def test_a_folder_holds_one_run(tmp_path):
 
 
 def test_a_folder_holds_the_run_of_one_judge_wherever_it_is(tmp_path):
-    """(prompt, address, whether the run may go on)"""
-    for system, address, may_go_on in (("a", "x", 1), ("a", "y", 1), ("b", "x", 0)):
-        judge = Judge()
+    """(prompt, prompt of the second judge, address, whether the run may go on)"""
+    cases = (("a", "s", "x", 1), ("a", "s", "y", 1), ("b", "s", "x", 0), ("a", "t", "x", 0))
+    for system, other, address, may_go_on in cases:
+        judge, second = Judge(), Judge()
         judge.identity = {"system": system, "base_url": address}
+        second.identity = {"system": other}
+        options = {**TINY, "steps": 1, "second": second}
         with nullcontext() if may_go_on else pytest.raises(DataError, match="of judge_settings"):
-            training.train(tasks(check=None), TINY, steps=1, judge=judge, out=tmp_path)
+            training.train(tasks(check=None), options, judge=judge, out=tmp_path)
 
 
 KILLED = """
