@@ -23,6 +23,7 @@ from filelock import FileLock
 from msgspec.structs import replace
 
 from ..data.files import read_rows
+from ..errors import MissingError
 from ..records import count_of
 from ..system import paths
 from . import folders
@@ -314,6 +315,13 @@ def _on_ray(base: Path, cells: Sequence[Cell], address: str) -> Iterator[str]:
     # A worker that died (a lost machine) is tried three times more by Ray itself.
     task = ray.remote(num_cpus=1, max_retries=3)(_run_cell)
     running = [task.remote(base, {}, cell) for cell in cells]
-    while running:
-        ready, running = ray.wait(running)
-        yield from ray.get(ready)
+    try:
+        while running:
+            ready, running = ray.wait(running)
+            yield from ray.get(ready)
+    except ray.exceptions.RayError as e:
+        raise MissingError(
+            f"the Ray cluster lost a cell: {type(e).__name__}",
+            where=address,
+            fix="start it again; the same command goes on",
+        ) from e
