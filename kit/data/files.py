@@ -48,7 +48,8 @@ CHAT_AS_TEXT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", r
 
 def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
     """(place, function that parses the row) of a file, an hf:// address, a DataFrame, a Dataset, or dicts."""
-    name, place = "rows", "row"
+    rows: Any = source
+    place = "row"
     if isinstance(source, str) and source.startswith("hf://"):
         source = _from_hub(source)
     if isinstance(source, str | os.PathLike):
@@ -67,27 +68,16 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
                 fix=f"write one of {', '.join(READERS)}",
             )
         unit = "line" if ending in (".jsonl", ".ndjson") else "row"
-        name, place = path.name, f"{path.name}, {unit}"
+        place = f"{path.name}, {unit}"
         rows = READERS[ending](path)
     else:
-        rows = _rows_of_memory(source)
-    n = 0
+        # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
+        is_table = hasattr(rows, "iloc") or hasattr(rows, "column_names")
+        if hasattr(rows, "iloc"):
+            rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
+        rows = enumerate((partial(_plain_row, row, is_table) for row in rows), 1)
     for n, parse_row in rows:
         yield f"{place} {n}", parse_row
-    if not n:
-        raise DataError(
-            "there are no rows",
-            where=name,
-            fix="check that it is the right file",
-        )
-
-
-def _rows_of_memory(rows: Any) -> NumberedRows:
-    # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
-    is_table = hasattr(rows, "iloc") or hasattr(rows, "column_names")
-    if hasattr(rows, "iloc"):
-        rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    return enumerate((partial(_plain_row, row, is_table) for row in rows), 1)
 
 
 def read_rows(source: Source) -> Iterator[tuple[str, Fields]]:
@@ -110,6 +100,13 @@ def row_fields(parse_row: LazyRow) -> Fields:
     return row
 
 
+def no_rows(file: str) -> DataError:
+    """The error for a file without rows, which would give numbers of nothing."""
+    return DataError(
+        "there are no rows", where=file, fix="check that it is the right file"
+    )
+
+
 def read_table(
     path: str | os.PathLike[str], *, numbers: Sequence[str] = ()
 ) -> pd.DataFrame:
@@ -121,6 +118,8 @@ def read_table(
     import pandas as pd
 
     rows = dict(read_rows(path))
+    if not rows:
+        raise no_rows(Path(path).name)
     for place, row in rows.items():
         for name in filter(filled_fields(row).__contains__, numbers):
             text = str(row[name]).strip().lower()

@@ -370,7 +370,6 @@ def read_table(row: Row) -> None:
     row["task_id"] = task_id
     make_task(row, [made], read_question(row))
     if text is not None:
-        answer_id = answer_id or "r-" + fingerprint([task_id, text])[:12]
         response = add_answer(row, answer_id, text, source=source)
         add_label(row, (*response.ids, made.id), label, **row)
     elif answer_id or not all(map(is_blank, label.values())):
@@ -380,11 +379,10 @@ def read_table(row: Row) -> None:
 def read_answers(row: Row) -> None:
     """An answer to a task of another file, with its labels."""
     text, task_id = row.need("response"), row.need_id("task_id")
-    name = row.id("response_id", "id") or "r-" + fingerprint([task_id, text])[:12]
     labels = row.json(dict, "labels")
     response = add_answer(
         row,
-        name,
+        row.id("response_id", "id"),
         text,
         task_id=task_id,
         source=row.take("source"),

@@ -20,7 +20,15 @@ from ..errors import DataError
 from ..records import Finding, Response, Task, Verdict, count_of, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest, require_name
-from .files import Fields, Source, filled_fields, parse_chats, row_fields, rows_of
+from .files import (
+    Fields,
+    Source,
+    filled_fields,
+    no_rows,
+    parse_chats,
+    row_fields,
+    rows_of,
+)
 from .formats import (
     FORMATS,
     KNOWN_FIELDS,
@@ -227,6 +235,9 @@ class _Reader:
                 original = row_fields(parse_row)
                 row = parse_chats(self._rename(original))
                 self.rows[n] = (place, original, row)
+        count = len(self.rows | self.errors)
+        if not count:
+            raise no_rows(self.file)
         if lost := self.fields.keys() - self.names:
             # A slip in fields= would leave the criteria of every row unread.
             raise DataError(
@@ -241,7 +252,6 @@ class _Reader:
         for n, (place, _, row) in self.rows.items():
             with self._collected(n, place):
                 self.read(n + 1, Row(row))
-        count = len(self.rows | self.errors)
         if self.errors and (on_error != "skip" or len(self.errors) == count):
             raise self._all_errors(count)
         return self.result(count)

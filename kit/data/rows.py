@@ -380,11 +380,15 @@ def make_task(row: Row, made: list[Criterion], fields: Fields) -> None:
     row.task = from_json(fields, Task, where="")
 
 
-def add_answer(row: Row, name: str, text: object, **more: Any) -> Response:
-    """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task."""
-    task_id = row.task and row.task.id
-    fields = {"task_id": task_id, "id": name, "text": text, "source": name, **more}
-    response: Response = from_json(fields, Response, where=f"answer {name!r}")
+def add_answer(row: Row, name: str | None, text: object, **more: Any) -> Response:
+    """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task.
+
+    name : its id; made of the content where it is None, so that it is the same each time.
+    """
+    task_id = row.task.id if row.task else more["task_id"]
+    made = name or "r-" + fingerprint([task_id, text])[:12]
+    fields = {"source": name, **more, "task_id": task_id, "id": made, "text": text}
+    response: Response = from_json(fields, Response, where=f"answer {made!r}")
     row.records.append(response)
     return response
 
