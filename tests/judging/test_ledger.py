@@ -181,7 +181,7 @@ REPLAYS = {
     "by ids": ([{**IDS, "criterion_id": "k0"}], None),
     "two judges": ([{**IDS, "criterion_id": "k0"}, {**IDS, "criterion_id": "k0", "judge": "n"}], "several"),
     "at odds": ([{**IDS, "criterion_id": "k0"}, {**IDS, "criterion_id": "k0", "status": "unmet"}], "several"),
-    "nothing": ([], "there are no rows"),
+    "nothing": ([], "no verdict"),
 }  # fmt: skip
 
 
