@@ -121,7 +121,8 @@ def read_table(
     if not rows:
         raise no_rows(Path(path).name)
     for place, row in rows.items():
-        for name in filter(filled_fields(row).__contains__, numbers):
+        # An empty cell is unknown.
+        for name in [n for n in numbers if row.get(n) is not None]:
             text = str(row[name]).strip().lower()
             try:
                 row[name] = float({"true": 1, "false": 0}.get(text, text))

@@ -67,6 +67,8 @@ def test_an_empty_cell_is_unknown_and_counted(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("p,y\n.9,1\n,0\n.8,\n" + ".6,1\n" * 9)
     assert read_table("a.csv", numbers=("p", "y")).isna().sum().tolist() == [1, 1]
+    (tmp_path / "b.csv").write_text("p,label\n.9,1\n.8,\n")
+    assert read_table("b.csv", numbers=("p", "label")).isna().sum().tolist() == [0, 1]
     assert cli.main(["calibrate", "a.csv", "p", "y"]) == 2
     assert cli.main(["calibrate", "a.csv", "p", "y", "--missing", "count"]) == 0
 
