@@ -301,8 +301,8 @@ def read_chat(turns: list[Any]) -> tuple[Fields, str | None]:
         # Loaders of Parquet files add fields such as tool_calls: null. Fields that were renamed to "note" are in meta.
         named = turn.items() if isinstance(turn, dict) else ()
         fields = {k: v for k, v in named if v is not None and k != "meta"}
-        is_text = all(isinstance(x, str) for x in fields.values())
-        if fields.keys() != {"role", "content"} or not is_text:
+        kinds = set(map(type, fields.values()))
+        if fields.keys() != {"role", "content"} or kinds != {str}:
             raise DataError(
                 f"turn {n} of the chat, a {type(turn).__name__}, is not a role and a content, both texts; "
                 f"its fields are {', '.join(map(repr, fields)) or 'none'}",
