@@ -733,8 +733,9 @@ def train(
         and "WORLD_SIZE" not in os.environ
     ):
         flag = "--resume" if resume else ""
-        command = command_line("train", config, flag, profile="cluster", set=set)
-        lines = _launch_lines(command)
+        lines = _launch_lines(
+            command_line("train", config, flag, profile="cluster", set=set)
+        )
         return Output(lines=lines, data=lines)
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(

@@ -24,8 +24,9 @@ sft            messages; or prompt and completion (output); or instruction, inpu
                "### Instruction:" and "### Response:". label: true
 prompts        prompt, question, query or instruction; messages: a chat that ends with the user; response: an answer
 
-All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `system`, `tags` and `meta`. Other fields are
-kept in meta and named once in the findings. A field that another form reads (`READ_BY_A_FORM`) is an error; so is one
+All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `system`, `tags` and `meta`. A prompt may be
+called question, query or instruction, or be a chat in messages. Other fields are kept in meta and named once in the
+findings. A field that another form reads (`READ_BY_A_FORM`) is an error; so is one
 that is named nearly so, and an unread field of a criterion. What is renamed to "note" stays in meta under its own name.
 """
 
