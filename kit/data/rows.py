@@ -265,9 +265,8 @@ def _our_fields(item: Mapping[str, Any]) -> Fields:
             k for k in unread if isinstance(item[k], str) and not ID.fullmatch(k)
         ]
         renames = dict.fromkeys(texts, "text") | renames
-    names = ", ".join(map(repr, unread))
     raise DataError(
-        f"nothing reads these fields of a criterion: {names}"
+        f"nothing reads these fields of a criterion: {', '.join(map(repr, unread))}"
         if unread
         else "a criterion has no text",
         fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
