@@ -42,6 +42,7 @@ COLUMN_TYPES: dict[str, type] = {
     "required": bool,
     "truncated": bool,
 }
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?")
 CHAT_FIELDS = ("messages", "chosen", "rejected", "prompt", "completion")
 CHAT_AS_TEXT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", re.S)
 
@@ -124,14 +125,15 @@ def read_table(
         # An empty cell is unknown.
         for name in [n for n in numbers if row.get(n) is not None]:
             text = str(row[name]).strip().lower()
-            try:
-                row[name] = float({"true": 1, "false": 0}.get(text, text))
-            except ValueError:
+            text = {"true": "1", "false": "0"}.get(text, text)
+            # Python would take "nan" and "1_0", too.
+            if not NUMBER.fullmatch(text):
                 raise DataError(
                     f"{row[name]!r} is not a number",
                     where=f"{place}, column {name!r}",
                     fix="write 1 and 0 for right and wrong, .95 for 95 %; leave it empty where it is unknown",
-                ) from None
+                )
+            row[name] = float(text)
     return pd.DataFrame(rows.values())
 
 
