@@ -48,7 +48,10 @@ BROKEN = [  # name, bytes, parts of the sentence
     ("short.csv", b"p,y\n.9\n", ["short.csv, row 2", "cells"]),
     ("words.csv", b"p,y\n.9,yes\n", ["words.csv, row 2", "'y'", "'yes'", "1 and 0"]),
     ("percent.csv", b"p,y\n95%,1\n", ["percent.csv, row 2", "'p'", ".95"]),
-    *((f"{x}.csv", f"p,y\n.9,1\n{x},1\n".encode(), ["row 3", "'p'", x]) for x in ("nan", "inf", "1_0")),
+    *(
+        (f"{x}.csv", f"p,y\n.9,1\n{x},1\n".encode(), ["row 3", "'p'", x])
+        for x in ("nan", "inf", "1_0")
+    ),
     ("cut.csv.gz", gzip.compress(TEXT.encode(), mtime=0)[:-9], ["cut.csv.gz", "cut"]),
     ("list.jsonl", b"[1]\n", ["list.jsonl, line 1", "object"]),
 ]
