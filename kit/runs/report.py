@@ -5,6 +5,7 @@ import io
 import math
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -290,19 +291,28 @@ def caveats(runs: Pairs) -> Iterator[str]:
     if len(runs) > 5:
         yield "The best of many runs looks better than it is. Confirm a setting with new seeds."
     for _, run in newest(runs).values():
-        for name, metric in metrics_of(run).items():
-            if metric.estimate:
-                yield from _caveats_of(metric.estimate, f"{run.notebook}, {name}")
+        for doubt, names in _doubts_of(run).items():
+            yield f"{run.notebook}: {doubt}: {', '.join(names)}."
     yield "Numbers of one machine and seed vary on others; the record of each run names its versions."
 
 
-def _caveats_of(estimate: Estimate, place: str) -> Iterator[str]:
-    """What to doubt of one number."""
-    if estimate.missing:
-        yield f"{place}: {count_of(estimate.missing, 'unknown value')} left out."
-    if math.isnan(estimate.low):
-        yield f"{place}: no interval. {estimate.note}".strip()
-    # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
-    elif 0 < estimate.units < 10:
-        clusters = count_of(estimate.units, "cluster")
-        yield f"{place}: the interval rests on {clusters} only."
+def _doubts_of(run: Run) -> dict[str, list[str]]:
+    """What to doubt -> the numbers of a run, with what says so."""
+    doubts: defaultdict[str, list[str]] = defaultdict(list)
+    for name, metric in metrics_of(run).items():
+        estimate = metric.estimate
+        if estimate is None:
+            continue
+        if estimate.missing:
+            doubts["unknown values are left out"].append(
+                f"{name} ({estimate.missing})"
+            )
+        if math.isnan(estimate.low):
+            doubts["no interval"].append(f"{name} ({estimate.note or 'no rows'})")
+        # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
+        elif 0 < estimate.units < 10:
+            clusters = count_of(estimate.units, "cluster")
+            doubts["the interval rests on few clusters"].append(
+                f"{name} ({clusters})"
+            )
+    return doubts

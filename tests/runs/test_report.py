@@ -68,9 +68,9 @@ def test_several_seeds_and_settings():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"n": 7}, "the interval rests on 7 clusters only"),
-        ({"missing": 4}, "4 unknown values left out"),
-        ({}, "level: no interval"),
+        ({"n": 7}, "rests on few clusters: gain (7 clusters)"),
+        ({"missing": 4}, "left out: gain (4)"),
+        ({}, "no interval: level"),
     ],
 )
 def test_caveats(options, sentence):
