@@ -100,7 +100,7 @@ class LLMJudge(Judge):
         o = settings.make(Options, options, where=f"judge endpoint:{model}")
         self.model, self.options, self.name = model, o, o.name or model
         # A file as `kit tune` writes it, a text, or the kit's own wording.
-        text = Path(o.prompt).read_text("utf-8") if o.prompt else o.system
+        text = Path(o.prompt).read_text("utf-8-sig") if o.prompt else o.system
         self.system = (text or prompt_wording("system")).strip()
         self.gives_p = o.how == "word"
         self.server = _server_of(o, model)
@@ -230,6 +230,12 @@ def _server_of(o: Options, model: str) -> Server:
             "the base URL holds a password",
             where=f"judge endpoint:{model}",
             fix="use key_env (--set key_env=NAME)",
+        )
+    if o.base_url and not o.base_url.startswith(("http://", "https://")):
+        raise DataError(
+            f"the base URL {o.base_url!r} has no http:// or https://",
+            where=f"judge endpoint:{model}",
+            fix="write it as http://127.0.0.1:8000/v1",
         )
     # Local servers queue what they cannot do at once, never send 429, and cost nothing.
     concurrency, timeout, price = 64, 120.0, model_entry(model).get("price")

@@ -337,8 +337,9 @@ def test_keys_go_only_where_they_belong(ledger, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(kit.MissingError, match="no key"):
         kit.judge(TASK, [answer], judge="endpoint:gpt-4o", progress=False)
-    with pytest.raises(kit.DataError, match="password"):
-        kit.judge_of({"endpoint": "m", "base_url": "http://user:pass@host/v1"})
+    for url, fault in (("http://user:pass@host/v1", "password"), ("host:8000/v1", "no http")):
+        with pytest.raises(kit.DataError, match=fault):
+            kit.judge_of({"endpoint": "m", "base_url": url})
 
 
 def test_completions_go_through_the_same_client_and_ledger(ledger):
