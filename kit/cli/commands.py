@@ -111,6 +111,8 @@ def inspect(
         base_url: a judge that answers eight questions about each criterion, or drafts
         ledger: stored verdicts (default: in the kit's cache)
     """
+    _spare_inputs(out, file, ledger)
+    _spare_inputs(draft, file, ledger)
     # How the file is read; what is written beside it needs none of that.
     options = {
         "fields": map,
@@ -224,6 +226,7 @@ def judge(
         reward: how verdicts become scores: rubric, a preset or a YAML file
         audit: judge the answers again under each attack and bias (about twenty times)
     """
+    _spare_inputs(out, tasks, answers, prompt, reward, ledger)
     both = _joined(tasks, answers)
     asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
@@ -310,6 +313,7 @@ def answer(
         budget_usd: stop before more is spent (exit code 4)
         budget_calls: stop before more is spent (exit code 4)
     """
+    _spare_inputs(out, tasks, system, ledger)
     source = _asking(model, None, base_url, None, set)["judge"]
     options: dict[str, Any] = {
         "n": n,
@@ -456,13 +460,15 @@ def tune(
         ledger: stored verdicts (default: in the kit's cache)
         budget_usd: stop before more is spent (exit code 4)
     """
+    trials = try_ or {}
+    _spare_inputs(out, tasks, answers, labels, prompt, ledger, *trials.values())
     bench = kit.workbench(
         list(filter(None, (tasks, answers, labels))),
         **_asking(judge, model, base_url, prompt, set, ledger),
         budget=kit.Budget(usd=budget_usd),
     )
     # Prompts are tried before the search, so that its winner is compared with them too.
-    for name, file in (try_ or {}).items():
+    for name, file in trials.items():
         bench.try_(name, Path(file).read_text("utf-8"))
     if search:
         bench.search()
@@ -582,6 +588,8 @@ def label(
         seed: another seed draws other rows
         out: file of rows to label
     """
+    label_files = (labels or "").split(",")
+    _spare_inputs(out, tasks, answers, verdicts, *label_files)
     frame = kit.label(
         _joined(tasks, answers),
         n=n,
@@ -625,6 +633,8 @@ def view(
         reward: how verdicts become scores, as in `kit judge`
         out: file of the page
     """
+    label_files = (labels or "").split(",")
+    _spare_inputs(out, verdicts, tasks, answers, reward, *label_files)
     if Path(verdicts).is_file() or verdicts.endswith(".jsonl"):
         # a file that is missing, or without tasks, says so itself
         both = _joined(tasks or verdicts, answers)
@@ -672,6 +682,7 @@ def calibrate(
         equal_mass: bins with about equally many rows, in place of equal widths
         html: page of the reliability diagram
     """
+    _spare_inputs(html, file)
     curve = kit.reliability(
         kit.data.read_table(file, numbers=(confidence, correct)),
         confidence,
@@ -956,13 +967,27 @@ def _echo(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _free_name(file: str) -> str:
+def _free_name(file: str | Path) -> str:
     """The name of a file that is not there: a number is added to one that is."""
     path, number = Path(file), 1
+    stem = path.stem
     while path.exists():
         number += 1
-        path = Path(f"{Path(file).stem}_{number}{path.suffix}")
+        path = path.with_stem(f"{stem}_{number}")
     return str(path)
+
+
+def _spare_inputs(out: Path | None, *inputs: Any) -> None:
+    """DataError where a file that is read would be replaced by the output; before anything is asked or paid."""
+    if out is None or not out.exists():
+        return
+    for name in filter(None, inputs):
+        file = Path(name)
+        if file.exists() and out.samefile(file):
+            raise kit.DataError(
+                f"the output would replace the input {file}",
+                fix=f"another name for the output, such as {_free_name(out)}",
+            )
 
 
 def _labels(files: str) -> list[Any]:

@@ -121,6 +121,12 @@ WRONG = [
     (["fetch", "gpt"], 2, "there is no download"),
     (["train", "nowhere.yaml"], 3, "nowhere.yaml"),
     (["calibrate", "nowhere.csv", "p", "y"], 3, "nowhere.csv"),
+    (["inspect", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
+    (["judge", "tasks.jsonl", "--out", "./tasks.jsonl"], 2, "tasks_2.jsonl"),
+    (["answer", "tasks.jsonl", "--model", "small", "--out", "tasks.jsonl"], 2, "would replace"),
+    (["tune", "tasks.jsonl", "--try", "a=answers.jsonl", "--out", "answers.jsonl"], 2, "replace"),
+    (["label", "tasks.jsonl", "--labels", "a.csv,v.csv", "--out", "tasks.jsonl"], 2, "replace"),
+    (["view", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
 ]
 
 
@@ -206,17 +212,8 @@ def test_no_known_verdict_is_a_failure(own, capsys):
 
 
 def test_an_estimate_sends_nothing(own, capsys):
-    words = [
-        "--judge",
-        "endpoint",
-        "--model",
-        "gpt-5-mini",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "--estimate",
-        "--json",
-    ]
-    code, out, _ = run(capsys, "judge", "tasks.jsonl", "answers.jsonl", *words)
+    words = "--judge endpoint --model gpt-5-mini --base-url http://127.0.0.1:9/v1 --estimate --json"
+    code, out, _ = run(capsys, "judge", "tasks.jsonl", "answers.jsonl", *words.split())
     assert code == 0 and json.loads(out)["calls"] == 1 and not Path("verdicts.jsonl").exists()
 
 
