@@ -47,8 +47,13 @@ CHAT_FIELDS = ("messages", "chosen", "rejected", "prompt", "completion")
 CHAT_AS_TEXT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", re.S)
 
 
-def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
-    """(place, function that parses the row) of a file, an hf:// address, a DataFrame, a Dataset, or dicts."""
+def rows_of(
+    source: Source, ours: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, LazyRow]]:
+    """(place, function that parses the row) of a file, an hf:// address, a DataFrame, a Dataset, or dicts.
+
+    ours : a column of a CSV file -> our name of it, where they differ; its name says the type of its cells.
+    """
     rows: Any = source
     place = "row"
     if isinstance(source, str) and source.startswith("hf://"):
@@ -70,7 +75,10 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
             )
         unit = "line" if ending in (".jsonl", ".ndjson") else "row"
         place = f"{path.name}, {unit}"
-        rows = READERS[ending](path)
+        read = READERS[ending]
+        if ending in CELL_ENDINGS:
+            read = partial(read, ours=ours)
+        rows = read(path)
     else:
         # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
         is_table = hasattr(rows, "iloc") or hasattr(rows, "column_names")
@@ -217,7 +225,9 @@ def _json_array(path: Path) -> NumberedRows:
     return enumerate((partial(_plain_row, row, False) for row in rows), 1)
 
 
-def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
+def _cells_of_file(
+    path: Path, delimiter: str, ours: Mapping[str, str] | None
+) -> NumberedRows:
     # pandas would turn the texts "NA" and "None" into empty cells.
     reader = csv.DictReader(
         io.StringIO(_read_text(path), newline=""), delimiter=delimiter, strict=True
@@ -247,10 +257,10 @@ def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
             where=path.name,
             fix="rename or remove one of them",
         )
-    return enumerate((partial(_typed_cells, row) for row in rows), 2)
+    return enumerate((partial(_parse_cells, row, ours) for row in rows), 2)
 
 
-def _typed_cells(row: Mapping[str, Any]) -> Fields:
+def _parse_cells(row: Mapping[str, Any], ours: Mapping[str, str] | None) -> Fields:
     # The reader puts surplus cells under None, and None into cells that lack.
     if None in row or None in row.values():
         raise DataError(
@@ -258,13 +268,19 @@ def _typed_cells(row: Mapping[str, Any]) -> Fields:
             fix="put texts with commas in quotation marks",
         )
     fields = filled_fields({name: text or None for name, text in row.items()})
-    for name in filter(COLUMN_TYPES.__contains__, fields):
-        kind = COLUMN_TYPES[name]
+    return typed_cells(fields, ours or {})
+
+
+def typed_cells(row: Fields, ours: Mapping[str, str]) -> Fields:
+    """The row of a CSV file with numbers and flags where our names of its columns say so."""
+    fields = dict(row)
+    for name, text in row.items():
+        kind = COLUMN_TYPES.get(ours.get(name, name), object)
         try:
-            fields[name] = msgspec.convert(fields[name], kind, strict=False)
+            fields[name] = msgspec.convert(text, kind, strict=False)
         except msgspec.ValidationError:
             raise DataError(
-                f"the field {name!r} is {fields[name]!r}, not a {kind.__name__}",
+                f"the field {name!r} is {text!r}, not a {kind.__name__}",
                 fix="write a number as 0.95, a flag as true or false",
             ) from None
     return fields
@@ -285,7 +301,7 @@ def _parquet_rows(path: Path) -> NumberedRows:
     return enumerate((partial(_plain_row, row, True) for row in rows), 1)
 
 
-READERS: dict[str, Callable[[Path], NumberedRows]] = {
+READERS: dict[str, Callable[..., NumberedRows]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json_array,
@@ -293,6 +309,8 @@ READERS: dict[str, Callable[[Path], NumberedRows]] = {
     ".tsv": partial(_cells_of_file, delimiter="\t"),
     ".parquet": _parquet_rows,
 }
+# Their cells are texts.
+CELL_ENDINGS = (".csv", ".tsv")
 
 
 def parse_chats(row: Fields) -> Fields:

@@ -21,6 +21,7 @@ from ..records import Finding, Response, Task, Verdict, count_of, fingerprint, g
 from ..system import paths
 from ..system.settings import nearest, require_name
 from .files import (
+    CELL_ENDINGS,
     Fields,
     Source,
     filled_fields,
@@ -28,6 +29,7 @@ from .files import (
     parse_chats,
     row_fields,
     rows_of,
+    typed_cells,
 )
 from .formats import (
     FORMATS,
@@ -40,7 +42,8 @@ from .rows import ID, Row, near_names, rename_fields
 
 # Different faults in one message.
 MAX_FAULTS = 20
-# A field that nothing reads is a slip where it is so like one of ours; "level" and "content" are words of their own.
+# A field that nothing reads is a slip where it is so like one of ours, or has its letters in another order ("wieght").
+# "level", "height" and "content" are words of their own.
 SLIP = 0.87
 
 
@@ -230,7 +233,7 @@ class _Reader:
 
     def run(self, source: Source, on_error: str) -> TaskSet:
         """Read all rows, and say what is wrong with them."""
-        for n, (place, parse_row) in enumerate(rows_of(source)):
+        for n, (place, parse_row) in enumerate(rows_of(source, self.fields)):
             with self._collected(n, place):
                 original = row_fields(parse_row)
                 row = parse_chats(self._rename(original))
@@ -313,7 +316,10 @@ class _Reader:
                 renames=near_names(tuple(row), ()),
             )
         for name, value in row.items():
-            near = near_names((name,), READ_BY_A_FORM, cutoff=SLIP)
+            near = near_names((name,), READ_BY_A_FORM)
+            ours = near.get(name, "")
+            if sorted(ours) != sorted(name.lower()):
+                near = near_names((name,), READ_BY_A_FORM, cutoff=SLIP)
             if (near or name in READ_BY_A_FORM) and value not in ("", [], {}):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}; this name, or one like it, "
@@ -448,8 +454,11 @@ class _Reader:
             return {}
         # Rows that could be read say the form of the file.
         format = self.format if self.tasks or self.records else self.chosen
+        _, row, _ = self.rows[n]
         try:
-            load([self.rows[n][1]], format=format, fields=fields)
+            if self.file.lower().removesuffix(".gz").endswith(CELL_ENDINGS):
+                row = typed_cells(row, fields)
+            load([row], format=format, fields=fields)
         except DataError as e:
             return e.renames
         return fields

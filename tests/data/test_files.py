@@ -61,6 +61,11 @@ def test_one_table_in_every_kind_of_file(tmp_path, kind):
     assert [r.text for r in s.responses] == ["r"] and [v.criterion_id for v in s.verdicts] == ["a"]
 
 
+def test_our_name_of_a_column_says_its_type(tmp_path):
+    (tmp_path / "a.csv").write_text("task_id,prompt,criterion,wt\nt,p,x,2\n")
+    assert load(tmp_path / "a.csv", fields={"wt": "weight"})[0].criteria[0].weight == 2
+
+
 def test_rlvr_files_hold_bare_tabs(tmp_path):
     path = tmp_path / "one.json"  # one row without brackets, indented with tabs
     path.write_text(

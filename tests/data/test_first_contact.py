@@ -150,6 +150,7 @@ MEANT = [  # a field that some form reads, and this row's form does not
     {"question": "q", "answer": "a", "context": "x"},
     {"prompt": "p", "rubrics": ["x", "y"], "weight": [1, 2]},
     {"prompt": "p", "rubrics": ["x", "y"], "weights": [1, 2]},
+    {"task_id": "t", "prompt": "p", "criterion_id": "k", "criterion": "x", "wieght": 2},
     {"prompt": "p", "rubrics": ["x"], "responses": ["a", "b"]},
     {"prompt": "p", "prompt_id": "u", "messages": [USER, {**USER, "role": "assistant"}]},
     {"question": "q", "response_A": "a", "response_B": "b", "label": "A>B"},

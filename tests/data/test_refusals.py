@@ -1,7 +1,5 @@
 """What is not in its form is an error that names file, row and field, and what to do."""
 
-import json
-
 import pytest
 
 from kit import load
@@ -159,14 +157,6 @@ def test_a_broken_file_is_one_error_with_its_place(tmp_path, name, body, parts):
 def test_a_file_in_another_encoding_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_bytes('{"prompt": "é"}'.encode("latin-1"))
     assert "UTF-8" in message(tmp_path / "a.jsonl")
-
-
-def test_a_cut_gz_file_is_refused(tmp_path):
-    import gzip
-
-    packed = gzip.compress(json.dumps({"prompt": "p" * 999}).encode())
-    (tmp_path / "a.jsonl.gz").write_bytes(packed[:-9])
-    assert "cut" in message(tmp_path / "a.jsonl.gz")
 
 
 def test_what_is_not_there_is_missing(tmp_path):
