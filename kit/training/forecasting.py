@@ -20,7 +20,8 @@ from .settings import Settings
 FORECAST_ANSWERS = 64
 JUDGED_PROMPTS = 2
 REMEDIES = {
-    "bad": "easier prompts, SFT on good answers first, or a larger group_size: in most groups no answer earns anything",
+    "bad": "easier prompts, SFT on good answers first, or a larger group_size: "
+    "groups whose answers all earn the same teach nothing",
     "good": "harder prompts or another criterion: the model earns everything already",
     "unknown": "a judge that decides: no reward is known",
 }
@@ -30,7 +31,8 @@ REMEDIES = {
 class Forecast:
     """pass_1 : share of answers that are right as a whole. pass_k : share of prompts with one in `size`.
 
-    groups : how many are mixed, good, bad, unknown; only mixed ones teach. answers : to training prompts.
+    groups : how many are mixed, good, bad (all earn the same, below the top), unknown; only mixed ones
+        teach. answers : to training prompts.
     others : to held-out prompts, of the model and of the policies without skill.
     seconds, cost : of sampling and judging all of them, estimated from these answers (cost in US dollars).
     """

@@ -141,7 +141,8 @@ class SealedReading:
     """What the sealed test says.
 
     dev, test : kappa of the winner. Dev less test is its optimism: it was chosen for its dev.
-    gain : of the winner over the baseline on test. sentence : what may be claimed.
+    gain : of the winner over the baseline on test. sentence : what may be claimed, of the baseline
+        alone its kappa on test.
     """
 
     dev: Estimate
@@ -509,7 +510,10 @@ class Workbench:
         gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
         dev = self.agreement(new.name)
         kappa_on_test = kappa(judged, "met", "human", cluster="cluster")
-        sentence = claim(gain, new=new.name, old="the baseline")
+        sentence = f"Kappa of the baseline on the sealed test: {kappa_on_test}."
+        # The baseline has no gain over itself.
+        if new is not old:
+            sentence = claim(gain, new=new.name, old="the baseline")
         sentence += (
             f" (Optimism, dev less test: {format_number(dev.value - kappa_on_test.value)}, "
             f"from {format_number(dev.value)} on dev.)"

@@ -74,7 +74,7 @@ def test_labels_may_name_their_sealed_test():
 
 
 def test_rows_are_known_by_their_texts_whatever_their_ids():
-    bench().test("baseline")
+    assert bench().test("baseline").sentence.startswith("Kappa of the baseline on")
     whole = labels()
 
     def moved(records, field):
