@@ -22,7 +22,7 @@ JudgeDecisions = Iterable[Verdict | Grade]
 # An agreement on fewer labels is noise.
 FEWEST_LABELS = 5
 WORST_COLUMNS = [
-    "task", "response", "criterion", "text", "judge", "status", "p", "human", "reason", "prompt", "answer",
+    "task", "response", "criterion", "text", "judge", "status", "value", "p", "human", "reason", "prompt", "answer",
 ]  # fmt: skip
 
 
@@ -178,7 +178,8 @@ class AgreementReport:
             ]
             head = (
                 f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}\n"
-                f"  the judge says {row['status']}, people {row['human']:g} (1 is met)"
+                f"  the judge says {row['status']} ({row['value']:g}), people {row['human']:g} "
+                "(1 is met, or the best level)"
             )
             blocks.append("\n".join([head, *texts]))
         return "\n\n".join(blocks)
@@ -302,6 +303,11 @@ def rate(
                 where="rate(other=)",
                 fix="give the other policy's answers ids of their own",
             )
+        # Too few labels to know the judge's errors: the rate is that of labels alone, here too.
+        if rates["pass rate"].method == "labels alone":
+            rows = rows.assign(credit=0.0)
+        if rates["other: pass rate"].method == "labels alone":
+            others = others.assign(credit=0.0)
         both = pd.concat(
             [rows.assign(policy="this"), others.assign(policy="other")],
             ignore_index=True,

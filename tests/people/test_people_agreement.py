@@ -99,7 +99,8 @@ def test_the_ten_worst_disagreements_are_the_surest():
 def test_a_report_prints_and_draws_itself():
     report = agreement_report(*material())
     row, text = report.disagreements.iloc[0], str(report)
-    assert f"{row['task']} / r / {row['criterion']}: {row['text']}" in text and "people" in text
+    assert f"{row['task']} / r / {row['criterion']}: {row['text']}" in text
+    assert f"says {row['status']} ({row['value']:g}), people {row['human']:g} (1 is met" in text
     assert f"{len(report.disagreements)} disagreements" in text and "kappa" in text
     assert (
         row["prompt"].startswith("Question") and "prompt: Question" in text and "answer: x" in text
@@ -182,6 +183,10 @@ def test_two_policies_are_compared_by_prompt(caplog):
     assert abs(out["difference"].value - wanted) < 1e-9
     assert "other: pass rate" in out and not caplog.text
     assert out["difference"].low < wanted < out["difference"].high
+    # Of so few labels, the other rate is that of labels alone.
+    few = rate(tasks, labels + more_labels[:16], verdicts, design="random", other=others)
+    rates = few["pass rate"].value - few["other: pass rate"].value
+    assert few["difference"].value == pytest.approx(rates)
 
 
 @pytest.mark.parametrize(
