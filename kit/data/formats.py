@@ -17,7 +17,8 @@ table          one row a criterion or a label: task_id, prompt, criterion_id, cr
                levels, title, tags; response_id, response, source, label, rater
 answers        task_id (of another file), response_id, response, source, confidence; labels: criterion -> label,
                or criterion -> rater -> label
-labels         task_id, response_id, criterion_id (of other files), label, rater, levels
+labels         task_id, response_id, criterion_id (of other files), label, rater, levels (in the order of the
+               task) or points
 dpo            prompt; chosen; rejected: texts, or chats
 qa             question; answer or expected_answer; type or category
 sft            messages; or prompt and completion (output); or instruction, input and output; or a text with
@@ -417,7 +418,20 @@ def read_labels(row: Row) -> None:
         about |= {"points": points, "scale": "points"}
     for key in FOR_RATERS:
         row.take(key)
-    add_label(row, ids, label, make_criterion(about, "-"), **row)
+    meta = dict(row)
+    # The order of levels must be that of the task, which is known when both are joined.
+    if about["levels"]:
+        meta["levels"] = about["levels"]
+    try:
+        add_label(row, ids, label, make_criterion(about, "-"), **meta)
+    except DataError as e:
+        if points or about["levels"]:
+            raise
+        raise DataError(
+            e.what,
+            fix=f"{e.fix}; a level's text needs a column 'levels' beside it (a JSON list in the order of the task), "
+            "3/5 a column 'points'",
+        ) from None
 
 
 def read_preference(row: Row) -> None:

@@ -17,7 +17,16 @@ import msgspec
 
 from .. import checks
 from ..errors import DataError
-from ..records import Finding, Response, Task, Verdict, count_of, fingerprint, group
+from ..records import (
+    Finding,
+    Response,
+    Task,
+    Verdict,
+    check_labels,
+    count_of,
+    fingerprint,
+    group,
+)
 from ..system import paths
 from ..system.settings import nearest, require_name
 from .files import (
@@ -133,8 +142,8 @@ class TaskSet:
         return both
 
     def check(self, where: str = "") -> None:
-        """DataError for an answer or label without its task, answer or criterion, and a binary label on a scale."""
-        criteria = {(t.id, c.id): c.scale for t in self.tasks for c in t.criteria}
+        """DataError for an answer or label without its task, answer or criterion, or a label on another scale."""
+        criteria = {(t.id, c.id) for t in self.tasks for c in t.criteria}
         answers = {r.ids for r in self.responses}
         lost = [
             f"answer {' / '.join(r.ids)}"
@@ -151,14 +160,7 @@ class TaskSet:
                 where=where,
                 fix="make the ids equal: task_id, response_id, criterion_id",
             )
-        for v in self.verdicts:
-            is_label = v.judge.startswith("human") and v.status in ("met", "unmet")
-            if is_label and criteria[v.ids[::2]] != "binary":
-                raise DataError(
-                    f"{' / '.join(v.ids)} is met or unmet, but its criterion has levels or points",
-                    where=where,
-                    fix="write a level's text or points as 3/5, with levels or points beside the label",
-                )
+        check_labels(self.tasks, self.verdicts, where)
 
     def __repr__(self) -> str:
         return (

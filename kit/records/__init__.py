@@ -541,3 +541,31 @@ def verdict_of(
         failure="abstain" if status == "unknown" else None,
         meta={"label": label},
     )
+
+
+def check_labels(
+    tasks: Iterable[Task], labels: Iterable[Verdict], where: str = ""
+) -> None:
+    """DataError for a label of people on another scale than its criterion, or whose levels run in another order.
+
+    A label has the levels of its own file in its meta. The criterion's own labels have none there.
+    """
+    criteria = {(t.id, c.id): c for t in tasks for c in t.criteria}
+    for v in labels:
+        criterion = criteria.get((v.task_id, v.criterion_id))
+        if criterion is None or not v.judge.startswith("human"):
+            continue
+        name = " / ".join(v.ids)
+        if v.status in ("met", "unmet") and criterion.scale != "binary":
+            raise DataError(
+                f"{name} is met or unmet, but its criterion has levels or points",
+                where=where,
+                fix="write a level's text or points as 3/5, with levels or points beside the label",
+            )
+        ours, theirs = list(criterion.levels), v.meta.get("levels")
+        if ours and theirs and ours != theirs:
+            raise DataError(
+                f"the label {name} has the levels {theirs}, its criterion has {ours}",
+                where=where,
+                fix="write the same levels in the same order, worst first",
+            )

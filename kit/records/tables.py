@@ -12,7 +12,7 @@ import pandas as pd
 from msgspec.structs import asdict
 
 from ..errors import DataError
-from . import FAILURES, Grade, Verdict, count_of
+from . import FAILURES, Grade, Verdict, check_labels, count_of
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -43,6 +43,10 @@ def table(
         frame = _with_labels(frame, human)
         if tasks is None and hasattr(human, "tasks"):
             tasks = human
+        if tasks is not None:
+            labels: Any = getattr(human, "verdicts", human)
+            judged: Any = getattr(tasks, "tasks", tasks)
+            check_labels(judged, labels, "labels")
     return frame if tasks is None else _with_tasks(frame, tasks)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from kit import load
 from kit.errors import DataError, MissingError
+from kit.records.tables import table
 
 GOOD = {"id": "good", "prompt": "p", "rubrics": ["x"]}
 RLVR = {"task_id": "t", "prompt": "p", "rubric - 1. criterion": "x"}
@@ -60,6 +61,7 @@ FORMS = {  # the same for rows of other forms: the whole row
     "answer made id": ({"task_id": "t", "rid": 1, "response": "r"}, ["'rid'", "'response_id'"]),
     "slip of an id": ({"task_di": "t", "response_id": "r", "response": "a"}, ["{'task_di': 'task_id'}"]),
     "id of a label": ({"task_id": "t", "response_id": "r", "cid": "k", "label": "met"}, ["{'cid': 'criterion_id'}"]),
+    "level": ({"task_id": "t", "response_id": "r", "criterion_id": "k", "label": "warm"}, ["'levels'", "'points'"]),
     "all ids": ({"tid": "t", "answer_id": "r", "cid": "k", "label": "met"}, ["'answer_id': 'response_id'"]),
     "grade": ({"task_id": "t", "response_id": "r", "criterion_id": "k", "grade": "met"}, ["{'grade': 'label'}"]),
     "text of an answer": ({"task_id": "t", "response_id": "r", "text": "a"}, ["{'text': 'response'}"]),
@@ -234,12 +236,18 @@ def test_an_equal_row_of_a_table_or_of_answers_is_refused(row):
     assert "row 2" in message([row, row])
 
 
-def test_a_binary_label_does_not_join_an_ordinal_criterion():
+def test_a_label_on_another_scale_does_not_join():
     scale = {"id": "k", "text": "x", "levels": ["0", "1", "2"]}
     tasks = load([{"id": "t", "prompt": "p", "rubrics": [scale]}])
     labels = load([{"task_id": "t", "response_id": "r", "response": "a", "labels": {"k": "1"}}])
     with pytest.raises(DataError, match="t / r / k is met or unmet"):
         tasks.joined(labels)
+    ids = {"task_id": "t", "response_id": "r", "criterion_id": "k"}
+    labels = load([{**ids, "label": "0", "levels": ["2", "1", "0"]}])
+    with pytest.raises(DataError, match="t / r / k .*'2', '1', '0'.*'0', '1', '2'"):
+        tasks.joined(load([{"task_id": "t", "response_id": "r", "response": "a"}])).joined(labels)
+    with pytest.raises(DataError, match="'2', '1', '0'"):
+        table([], human=labels, tasks=tasks)
 
 
 def test_a_form_must_exist():
