@@ -511,6 +511,8 @@ class Workbench:
         dev = self.agreement(new.name)
         kappa_on_test = kappa(judged, "met", "human", cluster="cluster")
         sentence = f"Kappa of the baseline on the sealed test: {kappa_on_test}."
+        if kappa_on_test.note:
+            sentence += f" Note: {kappa_on_test.note}."
         # The baseline has no gain over itself.
         if new is not old:
             sentence = claim(gain, new=new.name, old="the baseline")
