@@ -355,9 +355,9 @@ class StageRunner:
             # the same tasks may be split in another way
             "heldout": fingerprint(tasks[len(self.job.tasks) :]),
             "judge": self.reward.name,
-            "judge_settings": judge_settings(self.reward),
             "second": self.reward.second and self.reward.second.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
+            "judge_settings": judge_settings(self.reward),
         }
 
     def claim_folder(self) -> None:
