@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -315,6 +316,8 @@ def answer(
     """
     _spare_inputs(out, tasks, system, ledger)
     source = _asking(model, None, base_url, None, set)["judge"]
+    name = name or kit.evaluation.source_name(source)
+    _spare_other_answers(out, name)
     options: dict[str, Any] = {
         "n": n,
         "temperature": temperature,
@@ -336,11 +339,22 @@ def answer(
     )
     kit.save(out, kit.data.TaskSet(responses=answers.responses))
     number = len(answers.responses)
+    cut = sum(response.truncated for response in answers.responses)
+    lines = [
+        f"{count_of(number, 'answer')} to {count_of(len(answers), 'prompt')}: {out}"
+    ]
+    if cut:
+        lines.append(
+            f"{count_of(cut, 'answer')} cut at {max_tokens} tokens; --max-tokens raises the limit"
+        )
     return Output(
-        lines=[
-            f"{count_of(number, 'answer')} to {count_of(len(answers), 'prompt')}: {out}"
-        ],
-        data={"answers": number, "prompts": len(answers), "out": out},
+        lines=lines,
+        data={
+            "answers": number,
+            "prompts": len(answers),
+            "truncated": cut,
+            "out": out,
+        },
         next=f"{command_line('judge', tasks, out)} --judge endpoint:MODEL --estimate",
     )
 
@@ -474,14 +488,15 @@ def tune(
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
     place = bench.export(out, keep)
+    lines = [repr(bench), table, f"prompt of the trial {keep!r}: {place}"]
+    data = table
+    if test:
+        reading = bench.test(keep)
+        lines.append(f"sealed test: {reading.sentence}")
+        data = {"trials": table, "sealed_test": reading}
     return Output(
-        lines=[
-            repr(bench),
-            table,
-            f"prompt of the trial {keep!r}: {place}",
-            f"sealed test: {bench.test(keep).sentence}" if test else "",
-        ],
-        data=table,
+        lines=lines,
+        data=data,
         next=command_line(
             "judge",
             tasks,
@@ -988,6 +1003,23 @@ def _spare_inputs(out: Path | None, *inputs: Any) -> None:
                 f"the output would replace the input {file}",
                 fix=f"another name for the output, such as {_free_name(out)}",
             )
+
+
+def _spare_other_answers(out: Path, source: str) -> None:
+    """DataError where a file holds something else than this source's answers, which the ledger has."""
+    if not out.exists() or out.stat().st_size == 0:
+        return
+    sources = set()
+    # What cannot be read is nothing that `kit answer` wrote.
+    with suppress(kit.KitError):
+        old = kit.load(out)
+        if not old.tasks and not old.verdicts:
+            sources.update(response.source for response in old.responses)
+    if sources != {source}:
+        raise kit.DataError(
+            f"{out} holds something else than answers of {source!r}, and would be replaced",
+            fix=f"--out {_free_name(out)}",
+        )
 
 
 def _labels(files: str) -> list[Any]:

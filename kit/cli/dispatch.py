@@ -10,7 +10,13 @@ from dataclasses import replace
 from itertools import filterfalse
 from typing import Annotated
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    Parameter,
+    UnusedCliTokensError,
+)
 
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
@@ -102,6 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KitError as e:
         error = e
+    except UnusedCliTokensError as e:
+        words = shlex.join(e.unused_tokens or ())
+        error = DataError(f"the command takes no more words: {words}")
     except CycloptsError as e:
         error = DataError(str(e))
     except ModuleNotFoundError as e:

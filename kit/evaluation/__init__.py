@@ -1,6 +1,6 @@
 """Evaluation of trained models: their answers to held-out prompts before and after, and what a run left behind."""
 
-from .answers import answer, estimate_answers
+from .answers import answer, estimate_answers, source_name
 from .heldout import (
     WHEN,
     Evaluation,
@@ -86,6 +86,7 @@ __all__ = [
     "read_rows",
     "resolve",
     "sample",
+    "source_name",
     "store",
     "stored",
     "summary",

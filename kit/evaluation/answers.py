@@ -89,13 +89,12 @@ def answer(
         system=system,
         seed=seed,
     )
+    name = name or source_name(model)
     with borrow_ledger(ledger) as store:
         if isinstance(writer, Weights):
             sample_missing(writer, sampling, rows, str(model), store, progress)
-            name = name or Path(str(model)).name
         else:
             ask_missing(rows, Runner(writer, store, budget, progress=progress))
-            name = name or writer.name
         responses = [
             response_of_call(call, task, k, name)
             for key, task, k in rows
@@ -138,6 +137,13 @@ def plan_answers(
     **options: Any,
 ) -> tuple[LLMJudge | Weights, Sampling, list[AnswerRow]]:
     """Who answers (an endpoint, or weights), how, and what; DataError for numbers that make no sense."""
+    prompts = tasks_of(tasks)
+    if not prompts:
+        raise DataError(
+            "there is no prompt to answer",
+            where=str(tasks),
+            fix="a file of tasks, with their prompts",
+        )
     if temperature is None:
         temperature = float(n > 1)
     if n > 1 and temperature == 0:
@@ -155,7 +161,7 @@ def plan_answers(
         # What a server answers hangs on its own settings; here all of them are ours.
         identity = [identity, msgspec.to_builtins(sampling)]
     rows = []
-    for task, k in itertools.product(tasks_of(tasks), range(n)):
+    for task, k in itertools.product(prompts, range(n)):
         if system is not None:
             task = msgspec.structs.replace(task, system=system)
         key = short_hash(["answer", identity, messages(task), k])
@@ -188,6 +194,16 @@ def find_writer(model: ModelSource, sampling: Sampling) -> LLMJudge | None:
             where="model",
         ),
     )
+
+
+def source_name(model: ModelSource) -> str:
+    """What the answers of a model say as their `source`, where they are given no other name.
+
+    >>> source_name("endpoint:gpt-4o-mini")
+    'gpt-4o-mini'
+    """
+    writer = find_writer(model, Sampling(temperature=0.0))
+    return writer.name if writer else Path(str(model)).name
 
 
 def ask_missing(rows: list[AnswerRow], runner: Runner) -> None:

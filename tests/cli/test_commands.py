@@ -127,6 +127,9 @@ WRONG = [
     (["tune", "tasks.jsonl", "--try", "a=answers.jsonl", "--out", "answers.jsonl"], 2, "replace"),
     (["label", "tasks.jsonl", "--labels", "a.csv,v.csv", "--out", "tasks.jsonl"], 2, "replace"),
     (["view", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
+    (["answer", "tasks.jsonl", "--model", "endpoint:m"], 2, "--out answers_2.jsonl"),
+    (["answer", "answers.jsonl", "--model", "endpoint:m", "--out", "n"], 2, "no prompt to answer"),
+    (["check", "tasks.jsonl"], 2, "takes no more words: tasks.jsonl"),
 ]
 
 
@@ -254,6 +257,14 @@ def test_tune_compares_prompts_and_writes_the_best(own, capsys):
         == (DATA / "judge_prompts" / "strict.txt").read_text().strip()
     )
     assert "next: kit judge" in out and "--out verdicts_2.jsonl" in out
+    _, out, _ = run(capsys, *words, "--test", "--json")
+    assert "baseline" in json.loads(out)["sealed_test"]["sentence"]
+
+
+def test_answers_of_the_same_model_are_written_again(own, capsys):
+    words = "answer tasks.jsonl --model tiny-random --max-tokens 4 --out n.jsonl --json".split()
+    first, again = (json.loads(run(capsys, *words)[1]) for _ in range(2))
+    assert first == again and first["answers"] == first["truncated"] == 2
 
 
 @pytest.fixture
@@ -379,19 +390,8 @@ def test_run_and_report(own, capsys, notebook_file):
 
 @pytest.mark.slow
 def test_sweep(own, capsys, notebook_file):
-    code, out, err = run(
-        capsys,
-        "sweep",
-        notebook_file,
-        "--grid",
-        "seed=0,1",
-        "--profile",
-        "test",
-        "--out",
-        "s",
-        "--jobs",
-        "2",
-    )
+    words = "--grid seed=0,1 --profile test --out s --jobs 2".split()
+    code, out, err = run(capsys, "sweep", notebook_file, *words)
     assert code == 0 and "2 of 2 cells done" in out and "[2 of 2" in err, err
 
 
@@ -446,7 +446,7 @@ REPLIES = "recipe=task_id,answer_id=response_id,text=response,model=source"
         (["judge", "tasks.jsonl", "answers.jsonl"], "--answers answers.jsonl"),
         (["judge", "tasks.jsonl", "answers.jsonl", "--out", "v 2.jsonl"], "'v 2.jsonl'"),
         (["judge", LABELLED, "--judge", "replay:small", "--set", "how=one", "--estimate"], "--set how=one"),
-        (["answer", "tasks.jsonl", "--model", "tiny-random", "--max-tokens", "4", "--estimate"], "--max-tokens 4"),
+        (["answer", "tasks.jsonl", "--model", "tiny-random", "--max-tokens=4", "--estimate", "--out", "n"], "tokens=4"),
         (["tune", LABELLED, "--judge", "replay:small", "--out", "p.txt", "--budget-usd", "5"], "--budget-usd 5.0"),
         (["agree", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "l1.csv,l2.csv"),
         (["rate", "t.jsonl", "l1.csv", "v.jsonl", "--answers", "a.jsonl"], "--labels l1.csv --out labels.csv"),
