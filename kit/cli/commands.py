@@ -5,7 +5,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -112,8 +111,8 @@ def inspect(
         base_url: a judge that answers eight questions about each criterion, or drafts
         ledger: stored verdicts (default: in the kit's cache)
     """
-    _spare_inputs(out, file, ledger)
-    _spare_inputs(draft, file, ledger)
+    _spare_inputs(out, file)
+    _spare_inputs(draft, file)
     # How the file is read; what is written beside it needs none of that.
     options = {
         "fields": map,
@@ -124,12 +123,6 @@ def inspect(
         on_error = "skip"
     tasks = kit.load(file, format=format, fields=map, on_error=on_error)
     asking = _asking(judge, model, base_url, ledger=ledger)
-    judging = {
-        "judge": judge or "endpoint",
-        "model": model,
-        "base_url": base_url,
-        "ledger": ledger,
-    }
     if draft:
         # A draft begins with answers and has no criteria to lint yet.
         proposal = kit.draft(tasks, **asking)
@@ -147,7 +140,15 @@ def inspect(
             "errors": errors,
         },
         next=_after_inspect(tasks, file, out, options)
-        or command_line("judge", out or file, "--estimate", **judging),
+        or command_line(
+            "judge",
+            out or file,
+            "--estimate",
+            judge=judge or "endpoint",
+            model=model,
+            base_url=base_url,
+            ledger=ledger,
+        ),
         code=int(lint and errors > 0),
     )
 
@@ -227,7 +228,7 @@ def judge(
         reward: how verdicts become scores: rubric, a preset or a YAML file
         audit: judge the answers again under each attack and bias (about twenty times)
     """
-    _spare_inputs(out, tasks, answers, prompt, reward, ledger)
+    _spare_inputs(out, tasks, answers, prompt)
     both = _joined(tasks, answers)
     asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
@@ -314,7 +315,7 @@ def answer(
         budget_usd: stop before more is spent (exit code 4)
         budget_calls: stop before more is spent (exit code 4)
     """
-    _spare_inputs(out, tasks, system, ledger)
+    _spare_inputs(out, tasks, system)
     source = _asking(model, None, base_url, None, set)["judge"]
     name = name or kit.evaluation.source_name(source)
     _spare_other_answers(out, name)
@@ -475,7 +476,7 @@ def tune(
         budget_usd: stop before more is spent (exit code 4)
     """
     trials = try_ or {}
-    _spare_inputs(out, tasks, answers, labels, prompt, ledger, *trials.values())
+    _spare_inputs(out, tasks, answers, labels, prompt, *trials.values())
     bench = kit.workbench(
         list(filter(None, (tasks, answers, labels))),
         **_asking(judge, model, base_url, prompt, set, ledger),
@@ -489,10 +490,10 @@ def tune(
     table, keep = bench.table(), keep or bench.choose()
     place = bench.export(out, keep)
     lines = [repr(bench), table, f"prompt of the trial {keep!r}: {place}"]
-    data = table
+    data: Any = table
     if test:
         reading = bench.test(keep)
-        lines.append(f"sealed test: {reading.sentence}")
+        lines.append(f"sealed test: {reading}")
         data = {"trials": table, "sealed_test": reading}
     return Output(
         lines=lines,
@@ -603,8 +604,6 @@ def label(
         seed: another seed draws other rows
         out: file of rows to label
     """
-    label_files = (labels or "").split(",")
-    _spare_inputs(out, tasks, answers, verdicts, *label_files)
     frame = kit.label(
         _joined(tasks, answers),
         n=n,
@@ -648,8 +647,7 @@ def view(
         reward: how verdicts become scores, as in `kit judge`
         out: file of the page
     """
-    label_files = (labels or "").split(",")
-    _spare_inputs(out, verdicts, tasks, answers, reward, *label_files)
+    _spare_inputs(out, verdicts, tasks, answers, labels)
     if Path(verdicts).is_file() or verdicts.endswith(".jsonl"):
         # a file that is missing, or without tasks, says so itself
         both = _joined(tasks or verdicts, answers)
@@ -994,11 +992,8 @@ def _free_name(file: str | Path) -> str:
 
 def _spare_inputs(out: Path | None, *inputs: Any) -> None:
     """DataError where a file that is read would be replaced by the output; before anything is asked or paid."""
-    if out is None or not out.exists():
-        return
-    for name in filter(None, inputs):
-        file = Path(name)
-        if file.exists() and out.samefile(file):
+    for file in filter(None, inputs):
+        if out and Path(file).resolve() == out.resolve():
             raise kit.DataError(
                 f"the output would replace the input {file}",
                 fix=f"another name for the output, such as {_free_name(out)}",
@@ -1007,15 +1002,11 @@ def _spare_inputs(out: Path | None, *inputs: Any) -> None:
 
 def _spare_other_answers(out: Path, source: str) -> None:
     """DataError where a file holds something else than this source's answers, which the ledger has."""
-    if not out.exists() or out.stat().st_size == 0:
+    if not out.exists():
         return
-    sources = set()
-    # What cannot be read is nothing that `kit answer` wrote.
-    with suppress(kit.KitError):
-        old = kit.load(out)
-        if not old.tasks and not old.verdicts:
-            sources.update(response.source for response in old.responses)
-    if sources != {source}:
+    old = kit.load(out)
+    sources = {response.source for response in old.responses}
+    if old.tasks or old.verdicts or sources != {source}:
         raise kit.DataError(
             f"{out} holds something else than answers of {source!r}, and would be replaced",
             fix=f"--out {_free_name(out)}",

@@ -10,13 +10,7 @@ from dataclasses import replace
 from itertools import filterfalse
 from typing import Annotated
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    Group,
-    Parameter,
-    UnusedCliTokensError,
-)
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
@@ -108,11 +102,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KitError as e:
         error = e
-    except UnusedCliTokensError as e:
-        words = shlex.join(e.unused_tokens or ())
-        error = DataError(f"the command takes no more words: {words}")
     except CycloptsError as e:
-        error = DataError(str(e))
+        text = str(e).replace("Unused Tokens", "more words than the command takes")
+        error = DataError(text)
     except ModuleNotFoundError as e:
         error = MissingError(
             f"the package {e.name!r} is not installed",

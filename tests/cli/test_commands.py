@@ -125,11 +125,10 @@ WRONG = [
     (["judge", "tasks.jsonl", "--out", "./tasks.jsonl"], 2, "tasks_2.jsonl"),
     (["answer", "tasks.jsonl", "--model", "small", "--out", "tasks.jsonl"], 2, "would replace"),
     (["tune", "tasks.jsonl", "--try", "a=answers.jsonl", "--out", "answers.jsonl"], 2, "replace"),
-    (["label", "tasks.jsonl", "--labels", "a.csv,v.csv", "--out", "tasks.jsonl"], 2, "replace"),
     (["view", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
     (["answer", "tasks.jsonl", "--model", "endpoint:m"], 2, "--out answers_2.jsonl"),
     (["answer", "answers.jsonl", "--model", "endpoint:m", "--out", "n"], 2, "no prompt to answer"),
-    (["check", "tasks.jsonl"], 2, "takes no more words: tasks.jsonl"),
+    (["check", "tasks.jsonl"], 2, "more words than the command takes: ['tasks.jsonl']"),
 ]
 
 
