@@ -111,8 +111,7 @@ def inspect(
         base_url: a judge that answers eight questions about each criterion, or drafts
         ledger: stored verdicts (default: in the kit's cache)
     """
-    _spare_inputs(out, file)
-    _spare_inputs(draft, file)
+    _spare_inputs(draft or out, file)
     # How the file is read; what is written beside it needs none of that.
     options = {
         "fields": map,
@@ -317,8 +316,7 @@ def answer(
     """
     _spare_inputs(out, tasks, system)
     source = _asking(model, None, base_url, None, set)["judge"]
-    name = name or kit.evaluation.source_name(source)
-    _spare_other_answers(out, name)
+    _spare_other_answers(out, name or kit.evaluation.source_name(source))
     options: dict[str, Any] = {
         "n": n,
         "temperature": temperature,
@@ -654,8 +652,7 @@ def view(
         # Grades hold the verdicts, and the score of each answer.
         rows = kit.grade(both, kit.load(verdicts).verdicts, reward=reward)
     else:
-        folder = kit.runs.find_folder(verdicts)
-        both, rows = kit.training.Result.read(folder).judged
+        both, rows = kit.training.Result.read(kit.runs.find_folder(verdicts)).judged
     path = kit.view(
         rows,
         tasks=both,

@@ -103,8 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KitError as e:
         error = e
     except CycloptsError as e:
-        text = str(e).replace("Unused Tokens", "more words than the command takes")
-        error = DataError(text)
+        error = DataError(
+            str(e).replace("Unused Tokens", "more words than the command takes")
+        )
     except ModuleNotFoundError as e:
         error = MissingError(
             f"the package {e.name!r} is not installed",
