@@ -993,7 +993,7 @@ def _spare_inputs(out: Path | None, *inputs: Any) -> None:
         if out and Path(file).resolve() == out.resolve():
             raise kit.DataError(
                 f"the output would replace the input {file}",
-                fix=f"another name for the output, such as {_free_name(out)}",
+                fix="another name for the output",
             )
 
 

@@ -122,7 +122,7 @@ WRONG = [
     (["train", "nowhere.yaml"], 3, "nowhere.yaml"),
     (["calibrate", "nowhere.csv", "p", "y"], 3, "nowhere.csv"),
     (["inspect", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
-    (["judge", "tasks.jsonl", "--out", "./tasks.jsonl"], 2, "tasks_2.jsonl"),
+    (["judge", "tasks.jsonl", "--out", "./tasks.jsonl"], 2, "would replace"),
     (["answer", "tasks.jsonl", "--model", "small", "--out", "tasks.jsonl"], 2, "would replace"),
     (["tune", "tasks.jsonl", "--try", "a=answers.jsonl", "--out", "answers.jsonl"], 2, "replace"),
     (["view", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
