@@ -715,15 +715,11 @@ def batch_metrics(batches: pd.DataFrame) -> dict[str, Any]:
 
 def judge_settings(reward: Reward) -> str:
     """A fingerprint of what shapes the verdicts of both judges, but for their address, which may change."""
-    judges = [r.judge for r in (reward, reward.second) if r]
-    return fingerprint([plain(without_address(j.identity)) for j in judges])
-
-
-def without_address(identity: Any) -> Any:
-    """The identity of a judge without its server's address."""
-    if not isinstance(identity, dict):
-        return identity
-    return {name: value for name, value in identity.items() if name != "base_url"}
+    settings = [plain(r.judge.identity) for r in (reward, reward.second) if r]
+    for identity in settings:
+        if isinstance(identity, dict):
+            identity.pop("base_url", None)
+    return fingerprint(settings)
 
 
 def has_begun(out: Path) -> bool:
