@@ -62,12 +62,12 @@ def files(tmp_path_factory):
 
 # notebook, parameter -> file, what it skips, results that it must not have
 OWN = [
-    ("1", {"rubrics": "rubrics.jsonl"}, 4, ["drafts", "reward"]),
-    ("1", {"rubrics": "one.jsonl"}, 5, ["drafts", "reward"]),
+    ("1", {"rubrics": "rubrics.jsonl"}, 5, ["drafts", "reward"]),
+    ("1", {"rubrics": "one.jsonl"}, 6, ["drafts", "reward"]),
     ("1", {"rubrics": "rubrics.jsonl", "answers": "answers.jsonl"}, 4, ["drafts", "reward"]),
     ("1", {"rubrics": "rubrics.jsonl", "answers": "labelled.jsonl"}, 3, ["drafts"]),
-    ("3", {"tasks_file": "by_code.jsonl"}, 4, ["stored", "hacks", "gain seen"]),
-    ("3", {"tasks_file": "rubrics.jsonl"}, 4, ["stored", "hacks", "gain seen"]),
+    ("3", {"tasks_file": "by_code.jsonl"}, 3, ["stored", "hacks", "gain seen"]),
+    ("3", {"tasks_file": "rubrics.jsonl"}, 3, ["stored", "hacks", "gain seen"]),
     ("4", {"table_file": "table.csv"}, 0, []),
     ("5", {"runs_dir": "runs"}, 0, []),
     (
