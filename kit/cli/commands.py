@@ -107,8 +107,8 @@ def inspect(
         out: write the rubrics in the kit's own form, to read and edit
         draft: propose criteria with --judge from reference or paired answers, and write them to this file
         judge: a judge that answers eight questions about each criterion, or drafts
-        model: a judge that answers eight questions about each criterion, or drafts
-        base_url: a judge that answers eight questions about each criterion, or drafts
+        model: the judge's model, by its name at the server
+        base_url: address of the judge's server
         ledger: stored verdicts (default: in the kit's cache)
     """
     _spare_inputs(draft or out, file)
@@ -321,7 +321,7 @@ def answer(
         "n": n,
         "temperature": temperature,
         "max_tokens": max_tokens,
-        "system": system and system.read_text("utf-8").strip(),
+        "system": system and system.read_text("utf-8-sig").strip(),
         "seed": seed,
         "ledger": ledger,
     }
@@ -482,7 +482,7 @@ def tune(
     )
     # Prompts are tried before the search, so that its winner is compared with them too.
     for name, file in trials.items():
-        bench.try_(name, Path(file).read_text("utf-8"))
+        bench.try_(name, Path(file).read_text("utf-8-sig"))
     if search:
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
@@ -959,7 +959,7 @@ def _judges() -> Iterator[tuple[str, str, str]]:
     key = (
         "set"
         if "OPENAI_API_KEY" in os.environ
-        else "not set; endpoint judges need it"
+        else "not set; OpenAI's own models need it"
     )
     yield "OPENAI_API_KEY", key, ""
 
@@ -999,7 +999,8 @@ def _spare_inputs(out: Path | None, *inputs: Any) -> None:
 
 def _spare_other_answers(out: Path, source: str) -> None:
     """DataError where a file holds something else than this source's answers, which the ledger has."""
-    if not out.exists():
+    # A run that got no answer left an empty file.
+    if not (out.exists() and out.stat().st_size):
         return
     old = kit.load(out)
     sources = {response.source for response in old.responses}

@@ -364,9 +364,9 @@ def test_a_table_is_plain_when_piped_and_folds_in_a_terminal(own, capsys, monkey
         monkeypatch.setenv("TERM", name)
         with monkeypatch.context() as patch:
             patch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-            _, shown, _ = run(capsys, *words)
-        table = shown.splitlines()[2:-1]
-        assert ("\x1b[1m" in shown) == is_bold and "[.10, .39]" in shown
+            _, screen, _ = run(capsys, *words)
+        table = screen.splitlines()[2:-1]
+        assert ("\x1b[1m" in screen) == is_bold and "[.10, .39]" in screen
         assert len(table) > 2 and max(len(re.sub(r"\x1b\[\d*m", "", t)) for t in table) <= 80
 
 

@@ -304,8 +304,8 @@ def test_prices_and_shutdowns():
 
 
 def test_an_estimate_knows_prices():
-    known = kit.estimate(TASK, answers(10), judge="endpoint:gpt-4o-mini")
-    assert known.calls == 10 and 0 < known.cost < 0.01 and "10 calls" in str(known)
+    estimate = kit.estimate(TASK, answers(10), judge="endpoint:gpt-4o-mini")
+    assert estimate.calls == 10 and 0 < estimate.cost < 0.01 and "10 calls" in str(estimate)
     other = {"endpoint": "own", "base_url": "https://judge.invalid/v1"}
     assert kit.estimate(TASK, answers(10), judge=other).cost is None
     panel = {"panel": ["endpoint:gpt-4o-mini", "endpoint:gpt-4o"]}

@@ -108,7 +108,7 @@ def test_the_buttons_label_and_go_back(tmp_path):
 
 
 def test_headless_it_shows_the_question(tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    displayed = []
+    monkeypatch.setattr("IPython.display.display", displayed.append)
     Labeller(rows(1), out=tmp_path / "labels.csv", rater="ann")._ipython_display_()
-    assert "Question 0?" in shown[0].data and not (tmp_path / "labels.csv").exists()
+    assert "Question 0?" in displayed[0].data and not (tmp_path / "labels.csv").exists()

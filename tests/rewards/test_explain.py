@@ -70,10 +70,10 @@ def test_the_last_lines_are_what_grade_paid(case):
     task, answer, reward = case
     verdicts = judge([task], [answer], judge=SCRIPT, ledger=False, progress=False)
     (paid,) = grade([task], verdicts, reward=reward, responses=[answer])
-    shown = explain(task, answer, judge=SCRIPT, reward=reward, ledger=False)
-    assert (shown.grade.score, shown.grade.score_low) == (paid.score, paid.score_low)
-    assert shown.grade.parts == paid.parts
-    *_, total, last = shown.sections["Reward"]
+    result = explain(task, answer, judge=SCRIPT, reward=reward, ledger=False)
+    assert (result.grade.score, result.grade.score_low) == (paid.score, paid.score_low)
+    assert result.grade.parts == paid.parts
+    *_, total, last = result.sections["Reward"]
     ends = numbers(total)
     assert [ends[0], ends[-1]] == pytest.approx([paid.score_low, paid.score_high], abs=6e-4)
     if paid.score is None:
@@ -105,11 +105,11 @@ def test_the_calls_of_a_stored_verdict_are_shown_and_not_paid_again(tmp_path):
     ledger = tmp_path / "ledger.sqlite"
     with FakeServer() as server:
         asking = {"judge": {"endpoint": "m", "base_url": server.url}, "ledger": ledger}
-        shown = str(explain(TASK, ANSWER, **asking))
-        assert str(explain(TASK, ANSWER, **asking)) == shown and len(server.calls) == 1
-        assert server.calls[0].prompt in shown.replace("\n  ", "\n")
+        result = str(explain(TASK, ANSWER, **asking))
+        assert str(explain(TASK, ANSWER, **asking)) == result and len(server.calls) == 1
+        assert server.calls[0].prompt in result.replace("\n  ", "\n")
         for text in ("[system] ", "[reply] {", "c: met, value 1.000", "looked", "paid: 1.000"):
-            assert text in shown
+            assert text in result
         # each vote of a panel was a call of its own
         panel = {"panel": [asking["judge"], {**asking["judge"], "endpoint": "n"}]}
         sections = explain(TASK, ANSWER, judge=panel, ledger=ledger).sections
@@ -122,15 +122,15 @@ def test_the_calls_of_a_stored_verdict_are_shown_and_not_paid_again(tmp_path):
 
 def test_a_terminal_has_colours_a_pipe_none_and_a_notebook_folds():
     task = replace(TASK, criteria=(Criterion(id="c", text="met"),))
-    shown = explain(task, ANSWER, judge=SCRIPT, ledger=False)
+    result = explain(task, ANSWER, judge=SCRIPT, ledger=False)
     for system in ("standard", None):
         console = Console(color_system=system, force_terminal=bool(system), soft_wrap=True)
         with console.capture() as output:
-            console.print(shown)
+            console.print(result)
         assert ("\x1b[32m" in output.get()) == bool(system)
     # markup in an answer is text
-    assert output.get().rstrip() == str(shown).rstrip() and "[red]rain[/red]" in str(shown)
-    page = shown._repr_html_()
+    assert output.get().rstrip() == str(result).rstrip() and "[red]rain[/red]" in str(result)
+    page = result._repr_html_()
     assert "<b>" not in page and page.count("<details open>") == 3
 
 
