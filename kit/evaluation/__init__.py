@@ -45,7 +45,7 @@ from .result import (
     read_rows,
     summary,
 )
-from .stored_runs import Stored, answers_of, store, stored
+from .stored_runs import Stored, stored
 
 __all__ = [
     "HELDOUT",
@@ -65,7 +65,6 @@ __all__ = [
     "Stored",
     "Weights",
     "answer",
-    "answers_of",
     "base",
     "by_kind",
     "compare",
@@ -87,7 +86,6 @@ __all__ = [
     "resolve",
     "sample",
     "source_name",
-    "store",
     "stored",
     "summary",
     "tiny_model",

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -24,8 +24,6 @@ from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
 from ..system.settings import require_name
 from .heldout import Evaluation
-from .language_models import find_weights, sample
-from .result import Result
 
 # config -> its file of runs, the file of its tasks
 STORED_RUNS = {
@@ -156,7 +154,7 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
         raise DataError(
             f"the file has no runs of {name!r}",
             where=str(file),
-            fix="write it with kit.training.store",
+            fix="write it with data/store_runs.py",
         )
     rows: list[tuple[Any, ...]] = []
     for run, stages in data[name].items():
@@ -201,53 +199,3 @@ def _grade_answers(
         ),
         how="left",
     )
-
-
-def answers_of(
-    folder: str | Path,
-    tasks: Sequence[Task],
-    *,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> list[Response]:
-    """Answers of a finished run's model to tasks, one each. temperature 0 is greedy.
-
-    A model in 4 bits answers as it was trained, with its adapter beside the quantised weights.
-    """
-    trained = find_weights(folder)
-    return sample(
-        *trained.load(),
-        tasks,
-        name=Path(folder).name,
-        samples=1,
-        temperature=temperature,
-        max_new_tokens=Result.read(folder).settings["max_answer_tokens"],
-        seed=seed,
-        template_options=trained.template_options,
-    )
-
-
-def store(
-    name: str,
-    folders: Mapping[str, str | Path],
-    *,
-    path: str | Path | None = None,
-) -> Path:
-    """Write finished runs in the form that `stored` reads. folders : "seed 0", ..., "control" -> the run's folder."""
-    file = Path(path or paths.data(STORED_RUNS[name][0]))
-    data = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    data[name] = {}
-    for run, folder in folders.items():
-        result = Result.read(folder)
-        if not result.looks:
-            raise DataError("the run held nothing out", where=str(folder))
-        data[name][run.removeprefix("seed ")] = {
-            # a training of one stage has a before and an after
-            stage if result.stages else look.name: {
-                "answers": list(
-                    map(attrgetter("task_id", "text", "confidence"), look.responses)
-                )
-            }
-            for stage, look, _ in result.looks
-        }
-    return paths.write(file, json.dumps(data, indent=0, ensure_ascii=False) + "\n")

@@ -16,7 +16,7 @@ _HOME = {
     "run": "train forecast",
     # the room of evaluation: a training's users find its names here, too
     ".evaluation": "Evaluation gain passes failures by_kind comparison messages tiny_model tiny_tokenizer Log health "
-    "summary Result Stored stored store answers_of",
+    "summary Result Stored stored",
 }
 _MODULE = {
     name: module for module, names in _HOME.items() for name in names.split()

@@ -15,6 +15,7 @@ from training_cases import (
     preferences,
     stop_at,
     tasks,
+    texts_of,
     weights,
 )
 from transformers import TrainerCallback
@@ -112,5 +113,5 @@ def test_a_chain_in_4_bits_evaluates_each_stage_as_it_is_quantised(tmp_path):
     # each stage has its own look at the model before it, and others read its model as it was trained
     for stage in result.stages:
         assert {r.source for r in stage.before.responses} == {"before"}
-        answers = training.answers_of(stage.folder, result.heldout)
-        assert [a.text for a in answers] == [r.text for r in stage.after.responses]
+        answers = [r.text for r in stage.after.responses]
+        assert texts_of(stage.folder, result.heldout) == answers

@@ -26,6 +26,7 @@ from training_cases import (
     preferences,
     stop_at,
     tasks,
+    texts_of,
 )
 
 import kit
@@ -39,21 +40,9 @@ def test_a_run_leaves_its_files_and_its_numbers(tmp_path):
     rows = []
     result = training.train(tasks(), TINY, eval_every=2, out=tmp_path / "r", on_step=rows.append)
     names = {p.name for p in result.folder.iterdir()}
-    assert {
-        "settings.json",
-        "metrics.json",
-        "steps.jsonl",
-        "rollouts.jsonl",
-        "ledger.sqlite",
-        "training.html",
-    } <= names
-    assert {
-        "eval_before.json",
-        "eval_step2.json",
-        "eval_after.json",
-        "trivial.json",
-        "adapter",
-    } <= names
+    assert {"settings.json", "metrics.json", "steps.jsonl", "rollouts.jsonl"} <= names
+    assert {"ledger.sqlite", "training.html", "trivial.json", "adapter"} <= names
+    assert {"eval_before.json", "eval_step2.json", "eval_after.json"} <= names
     steps, rollouts = result.steps(), result.rollouts()
     assert steps["step"].tolist() == [1, 2, 3, 4] == [r["step"] for r in rows]
     assert len(rollouts) == 4 * 8
@@ -339,8 +328,7 @@ def test_sft_learns_its_rows_in_the_chat_layout_and_never_a_held_out_one(tmp_pat
     assert loss[-1] < loss[0] / 2
     learned = json.loads((result.folder / "rows.json").read_text())
     assert len(learned) == 6 and learned[0]["prompt"] == [{"role": "user", "content": "Say 0."}]
-    answers = training.answers_of(result.folder, tasks()[:2])
-    assert [a.text[:1] for a in answers] == ["a", "a"]
+    assert [text[:1] for text in texts_of(result.folder, tasks()[:2])] == ["a", "a"]
 
 
 def test_a_file_teaches_no_held_out_prompt_of_a_config_that_asks_more(tmp_path):
@@ -406,14 +394,13 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
     assert "# tiny-random after training, stage grpo" in card
     with pytest.raises(MissingError, match="name a stage: 1_sft, 2_dpo_alone, 3_dpo, 4_grpo"):
         training.export(result.folder)
-    stored = training.store("ladder_chain", {"seed 0": result.folder}, path=tmp_path / "runs.json")
-    assert list(json.loads(stored.read_text())["ladder_chain"]["0"]) == [
-        "start",
-        "sft",
-        "dpo alone",
-        "dpo",
-        "grpo",
-    ]
+    import store_runs
+
+    store_runs.main("ladder_chain", {"seed 0": result.folder}, tmp_path / "runs.json")
+    stored = json.loads((tmp_path / "runs.json").read_text())["ladder_chain"]["0"]
+    assert list(stored) == ["start", "sft", "dpo alone", "dpo", "grpo"]
+    last = result.after.responses[0]
+    assert stored["grpo"]["answers"][0] == [last.task_id, last.text, last.confidence]
 
 
 def test_a_trained_run_its_base_and_an_endpoint_stand_in_one_table(tmp_path):
@@ -584,7 +571,7 @@ def test_the_ledger_pays_nothing_twice_and_a_merged_export_answers_alike(tmp_pat
     merged = training.export(result.folder, "merged")
     card = (merged / "README.md").read_text()
     assert result.gain.sentence in card and "| model | tiny-random |" in card
-    direct = [a.text for a in training.answers_of(result.folder, tasks())]
+    direct = texts_of(result.folder, tasks())
     again = training.train(
         tasks(),
         {**TINY, "model": str(merged)},

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from training_cases import farthest, tasks
+from training_cases import farthest, tasks, texts_of
 
 import kit.training as training
 from kit.errors import DataError
@@ -72,8 +72,7 @@ def test_a_killed_run_of_unsloth_goes_on_as_if_it_had_not_been(tmp_path, folder,
     assert farthest(whole.adapter, parts.adapter) < 1e-6
     assert whole.steps()["loss"].tolist() == pytest.approx(parts.steps()["loss"].tolist(), abs=1e-6)
     # what others do with a run
-    answers = training.answers_of(whole.folder, tasks()[4:])
-    assert [a.text for a in answers] == [r.text for r in whole.after.responses]
+    assert texts_of(whole.folder, tasks()[4:]) == [r.text for r in whole.after.responses]
     assert (training.export(whole.folder, "merged") / "config.json").exists()
 
 

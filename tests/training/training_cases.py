@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "data"))
 from fake_server import FakeServer
 
-from kit import Criterion, Task
+from kit import Criterion, Task, answer
 from kit.data import load
 from kit.errors import JudgeDownError
 from kit.judging import LLMJudge, Plan, Question, unknown
@@ -46,6 +47,12 @@ def tasks(n: int = 6, held: int = 2, check: dict[str, Any] | None = LETTERS) -> 
         )
         for i in range(n)
     ]
+
+
+def texts_of(folder: Path, tasks: list[Task]) -> list[str]:
+    """Greedy answers of a finished run's model."""
+    options = {"max_tokens": TINY["max_answer_tokens"], "ledger": False, "progress": False}
+    return [a.text for a in answer(tasks, folder, **options).responses]
 
 
 class Judge(LLMJudge):
