@@ -29,8 +29,18 @@ SYSTEM = "Answer with one short, simple sentence."
 TRAINED, HELDOUT = 240, 84
 # How often each is asked for; rarer where SmolLM2-135M never meets it: it then learns nothing.
 MIX = {
-    "train": ("instead", "pair", "begin", "use") * 3 + ("instead", "pair", "question", "instead"),
-    "heldout": ("instead", "pair", "instead", "begin", "instead", "use", "instead", "question"),
+    "train": ("instead", "pair", "begin", "use") * 3
+    + ("instead", "pair", "question", "instead"),
+    "heldout": (
+        "instead",
+        "pair",
+        "instead",
+        "begin",
+        "instead",
+        "use",
+        "instead",
+        "question",
+    ),
 }
 JOINED = (
     ("begin", "use"), ("begin", "instead"), ("use", "begin"), ("instead", "begin"),
@@ -116,25 +126,44 @@ def _drawn(name: str, split: str, i: int, rng: random.Random) -> Task:
     topic, families = topics[i % len(topics)], _families(split, i)
     words = [w for w in WORDS[split].split() if w not in topic and topic not in w]
     openers = OPENERS[split].split()
-    asked = [_constraint(f, rng.sample(words, 2), rng.choice(openers), i) for f in families]
+    asked = [
+        _constraint(f, rng.sample(words, 2), rng.choice(openers), i)
+        for f in families
+    ]
     return task_of(name, split, topic, families, asked)
 
 
 def task_of(
-    name: str, split: str, topic: str, families: Sequence[str], asked: Sequence[Asked]
+    name: str,
+    split: str,
+    topic: str,
+    families: Sequence[str],
+    asked: Sequence[Asked],
 ) -> Task:
     """One task; asked : per family what the prompt says, and what decides it."""
     each = [
-        Criterion(id=f"{f} {i}" if len(checks) > 1 else f, text=text, check=check, tags=TAGS)
+        Criterion(
+            id=f"{f} {i}" if len(checks) > 1 else f,
+            text=text,
+            check=check,
+            tags=TAGS,
+        )
         for f, (_, checks) in zip(families, asked, strict=True)
         for i, (text, check) in enumerate(checks.items(), 1)
     ]
-    said = [f"Write one short sentence about {topic}.", *(text for text, _ in asked)]
+    said = [
+        f"Write one short sentence about {topic}.",
+        *(text for text, _ in asked),
+    ]
     return Task(
         id=name,
         prompt=" ".join(said),
         system=SYSTEM,
-        criteria=(*_gates(topic), *each, *_sentence([c.id for c in each], families)),
+        criteria=(
+            *_gates(topic),
+            *each,
+            *_sentence([c.id for c in each], families),
+        ),
         split=split,
         group=topic,
         kind="+".join(families),
@@ -152,7 +181,10 @@ def _constraint(family: str, words: Sequence[str], opener: str, i: int) -> Asked
     """What the prompt says, and the checks; of two words each pays, or pairs are hardly learned."""
     a, b = words
     if family == "pair":
-        each = {f'It has the word "{w}".': {"name": "contains", "all": [w]} for w in words}
+        each = {
+            f'It has the word "{w}".': {"name": "contains", "all": [w]}
+            for w in words
+        }
         return f'Use the words "{a}" and "{b}".', each
     said, check = _one(family, a, b, opener, i)
     return said, {said: check}
@@ -173,30 +205,56 @@ def _one(family: str, a: str, b: str, opener: str, i: int) -> tuple[str, Check]:
 FINISHED = r"\A[^.!?\s]+(?: [^.!?\s]+){4,19}"
 # What stands between plain words, so that a list in disguise is not one word.
 _BETWEEN = r"[\s!-/:-@\[-`{-~‘’“”–—…]"
-SHORT = rf"\A{_BETWEEN}*[A-Za-z0-9]+(?:{_BETWEEN}+[A-Za-z0-9]+){{0,21}}{_BETWEEN}*\Z"
+SHORT = (
+    rf"\A{_BETWEEN}*[A-Za-z0-9]+(?:{_BETWEEN}+[A-Za-z0-9]+){{0,21}}{_BETWEEN}*\Z"
+)
 
 
 def _gates(topic: str) -> list[Criterion]:
     aside = ["word", "words", "sentence", "sentences", "begin", "question"]
     rows: list[tuple[str, str, Check]] = [
-        ("topic", "It names its topic.", {"name": "contains", "any": [topic, *_singular(topic)]}),
-        ("own", "It has four words that the prompt has not.", {"name": "own_words", "min": 4}),
-        ("copy", "It copies no five words in a row.", {"name": "no_copy", "words": 5}),
-        ("repeat", "It does not repeat itself.", {"name": "unique_words", "min_share": 0.7}),
+        (
+            "topic",
+            "It names its topic.",
+            {"name": "contains", "any": [topic, *_singular(topic)]},
+        ),
+        (
+            "own",
+            "It has four words that the prompt has not.",
+            {"name": "own_words", "min": 4},
+        ),
+        (
+            "copy",
+            "It copies no five words in a row.",
+            {"name": "no_copy", "words": 5},
+        ),
+        (
+            "repeat",
+            "It does not repeat itself.",
+            {"name": "unique_words", "min_share": 0.7},
+        ),
         (
             "short",
             "It has at most 22 words, in plain letters.",
             {"name": "regex", "pattern": SHORT},
         ),
-        ("aside", "It is not about the instruction.", {"name": "contains", "none": aside}),
+        (
+            "aside",
+            "It is not about the instruction.",
+            {"name": "contains", "none": aside},
+        ),
     ]
     return [
-        Criterion(id=i, text=text, check=check, weight=0.0, required=True, tags=("gate",))
+        Criterion(
+            id=i, text=text, check=check, weight=0.0, required=True, tags=("gate",)
+        )
         for i, text, check in rows
     ]
 
 
-def _sentence(constraints: Sequence[str], families: Sequence[str]) -> list[Criterion]:
+def _sentence(
+    constraints: Sequence[str], families: Sequence[str]
+) -> list[Criterion]:
     """A share of the reward: finishing is paid only together with the constraints, never alone."""
     asks = "question" in families
     one = f"One finished {'question' if asks else 'statement'} of 5 to 20 words."
@@ -226,7 +284,13 @@ def _singular(topic: str) -> list[str]:
     """
     if topic in ONE:
         return [ONE[topic]]
-    for end, one in (("ies", "y"), ("ches", "ch"), ("oes", "o"), ("xes", "x"), ("s", "")):
+    for end, one in (
+        ("ies", "y"),
+        ("ches", "ch"),
+        ("oes", "o"),
+        ("xes", "x"),
+        ("s", ""),
+    ):
         if topic.endswith(end):
             return [topic.removesuffix(end) + one]
     return []
@@ -241,7 +305,8 @@ def write(path: str | Path, seed: int = 0) -> None:
 def _row(task: Task) -> dict[str, Any]:
     """A task without what a reader assumes anyway."""
     criteria = [
-        _said(c, ("id", "text", "weight", "check", "required", "tags")) for c in task.criteria
+        _said(c, ("id", "text", "weight", "check", "required", "tags"))
+        for c in task.criteria
     ]
     named = _said(task, ("id", "prompt", "system", "split", "group", "kind"))
     return {**named, "criteria": criteria}

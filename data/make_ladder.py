@@ -97,7 +97,9 @@ def _rung(kind: str, seed: int) -> list[tuple[str, str]]:
 
 def _task(kind: str, split: str, i: int, question: str, right: str) -> Task:
     exact = Criterion(
-        id="right", text=f"The answer is {right}.", check={"name": "exact", "answers": [right]}
+        id="right",
+        text=f"The answer is {right}.",
+        check={"name": "exact", "answers": [right]},
     )
     return Task(
         id=f"{kind.replace(' ', '')}-{split}-{i:02d}",
@@ -112,13 +114,20 @@ def _task(kind: str, split: str, i: int, question: str, right: str) -> Task:
 
 
 def _criteria(task: Task) -> dict[str, Any]:
-    return {"criteria": [{"id": c.id, "text": c.text, "check": c.check} for c in task.criteria]}
+    return {
+        "criteria": [
+            {"id": c.id, "text": c.text, "check": c.check} for c in task.criteria
+        ]
+    }
 
 
 def write(path: str | Path, seed: int = 0) -> None:
     """The set as JSONL, one task a line."""
     kept = ("id", "prompt", "system", "split", "kind", "group", "truth")
-    rows = [json.dumps({k: getattr(t, k) for k in kept} | _criteria(t)) for t in tasks(seed)]
+    rows = [
+        json.dumps({k: getattr(t, k) for k in kept} | _criteria(t))
+        for t in tasks(seed)
+    ]
     Path(path).write_text("\n".join(rows) + "\n", "utf-8")
 
 

@@ -17,11 +17,21 @@ def main() -> None:
     _, heldout = kit.load(data("instructions.jsonl")).halves()
     responses: list[kit.Response] = []
     for name, model in MODELS.items():
-        responses += kit.answer(list(heldout), model, max_tokens=24, name=name).responses
-    after = training.stored("instructions").frame.query("run == 'seed 0' and how == 'greedy' and stage == 'after'")
+        responses += kit.answer(
+            list(heldout), model, max_tokens=24, name=name
+        ).responses
+    after = training.stored("instructions").frame.query(
+        "run == 'seed 0' and how == 'greedy' and stage == 'after'"
+    )
     for task, text in zip(after["task"], after["answer"], strict=True):
-        responses.append(kit.Response(task_id=task, id=f"{task}-{TRAINED}-1", text=text, source=TRAINED))
-    kit.save(data("model_answers.jsonl"), kit.data.TaskSet(tasks=[], responses=responses))
+        responses.append(
+            kit.Response(
+                task_id=task, id=f"{task}-{TRAINED}-1", text=text, source=TRAINED
+            )
+        )
+    kit.save(
+        data("model_answers.jsonl"), kit.data.TaskSet(tasks=[], responses=responses)
+    )
 
 
 if __name__ == "__main__":

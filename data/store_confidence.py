@@ -28,7 +28,11 @@ def main(folder: Path) -> None:
             looks["sft"] = run.before
         for name, look in looks.items():
             for n, answer in enumerate(look.responses):
-                row = {"task_id": answer.task_id, "response_id": f"{name}-{seed}-{n}", "response": answer.text}
+                row = {
+                    "task_id": answer.task_id,
+                    "response_id": f"{name}-{seed}-{n}",
+                    "response": answer.text,
+                }
                 rows.append({**row, "source": f"{name}, seed {seed}"})
     text = "".join(json.dumps(row) + "\n" for row in rows)
     paths.data("confidence_answers.jsonl").write_text(text, "utf-8")

@@ -12,7 +12,13 @@ from kit.system import paths
 
 def main(seed: int, folder: Path) -> None:
     """SFT on the best of 8 answers to each training prompt, then 60 steps of GRPO: half an hour on one core."""
-    best = {"stage": "sft", "rows": {"source": "best", "n": 8}, "steps": 24, "batch": 8, "lr": 2e-4}
+    best = {
+        "stage": "sft",
+        "rows": {"source": "best", "n": 8},
+        "steps": 24,
+        "batch": 8,
+        "lr": 2e-4,
+    }
     chain = {
         "preset": "instructions", "tasks": str(paths.data("instructions.jsonl")), "seed": seed,
         "stages": [best, {"stage": "grpo"}],

@@ -27,7 +27,10 @@ def questions() -> list[kit.Task]:
     """The questions with their answer as a fact, for the verifiers of the stated form."""
     return [
         replace(
-            t, criteria=(), system=SYSTEM, truth={"facts": [{"text": exact_answer(t)}]}
+            t,
+            criteria=(),
+            system=SYSTEM,
+            truth={"facts": [{"text": exact_answer(t)}]},
         )
         for t in kit.load(paths.data("ladder.jsonl"))
         if t.kind != "unknown"
@@ -39,7 +42,14 @@ def demonstrations(tasks: list[kit.Task], seed: int, file: Path) -> Path:
     rng, rows = random.Random(seed), []
     for task in tasks:
         text = f"Answer: {task.truth['facts'][0]['text']}\nConfidence: {rng.choice(PERCENT)}%"
-        rows.append({"id": task.id, "prompt": task.prompt, "system": task.system, "completion": text})
+        rows.append(
+            {
+                "id": task.id,
+                "prompt": task.prompt,
+                "system": task.system,
+                "completion": text,
+            }
+        )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return file
@@ -53,11 +63,21 @@ def main(arm: str, seed: int, folder: Path, **changes) -> None:
         "model": "SmolLM2-135M-Instruct", "seed": seed, "max_answer_tokens": 20,
         "eval_samples": 1, "eval_temperature": 1.0, "temperature": 1.0, "save_every": 0,
     }  # fmt: skip
-    paid = {"reward": {"components": [{"kind": "verifier", "verifier": VERIFIERS[arm]}]}}
+    paid = {
+        "reward": {"components": [{"kind": "verifier", "verifier": VERIFIERS[arm]}]}
+    }
     rows = demonstrations(examples, seed, folder / f"demonstrations-{seed}.jsonl")
     sft = {"stage": "sft", "rows": str(rows), "steps": 24, "batch": 16, "lr": 5e-4}
-    first = kit.train(tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}")
-    grpo = {"steps": 40, "group_size": 8, "prompts_per_step": 6, "lr": 2e-4, "eval_samples": 2}
+    first = kit.train(
+        tasks, **{**common, **paid, **sft, **changes}, out=folder / f"sft-{seed}"
+    )
+    grpo = {
+        "steps": 40,
+        "group_size": 8,
+        "prompts_per_step": 6,
+        "lr": 2e-4,
+        "eval_samples": 2,
+    }
     grpo["options"] = {"lr_scheduler_type": "constant"}
     settings = {**common, **paid, **grpo, "adapter": str(first.adapter), **changes}
     two_kinds = [t for t in tasks if t.kind in KINDS]

@@ -18,7 +18,8 @@ def soft(task: kit.Task) -> kit.Task:
     gates = [c for c in task.criteria if c.required]
     paid = sum(c.weight for c in task.criteria)
     criteria = [
-        replace(c, required=False, weight=paid / len(gates)) if c.required else c for c in task.criteria
+        replace(c, required=False, weight=paid / len(gates)) if c.required else c
+        for c in task.criteria
     ]
     return replace(task, criteria=tuple(criteria))
 

@@ -14,9 +14,14 @@ import kit
 from kit.judging import Judge
 from kit.system import paths
 
-SHORT = "You check whether a reply meets a criterion. Reply with one word: yes or no."
+SHORT = (
+    "You check whether a reply meets a criterion. Reply with one word: yes or no."
+)
 SMALL = {"small": None, "how": "word"}
-JUDGES = {"tuned": {"cutoff": {**SMALL, "system": SHORT}, "at": 0.43}, "untuned": SMALL}
+JUDGES = {
+    "tuned": {"cutoff": {**SMALL, "system": SHORT}, "at": 0.43},
+    "untuned": SMALL,
+}
 
 
 class Coin(Judge):
@@ -36,10 +41,13 @@ class Coin(Judge):
 
 def demonstrations(folder: Path) -> Path:
     """The replies as rows for SFT."""
-    data = kit.load(paths.data("support.jsonl")).joined(kit.load(paths.data("support_answers.jsonl")))
+    data = kit.load(paths.data("support.jsonl")).joined(
+        kit.load(paths.data("support_answers.jsonl"))
+    )
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
-        {"id": r.id, "prompt": data.by_id[r.task_id].prompt, "completion": r.text} for r in data.responses
+        {"id": r.id, "prompt": data.by_id[r.task_id].prompt, "completion": r.text}
+        for r in data.responses
     ]
     file = folder / "demonstrations.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -53,9 +61,24 @@ def main(arm: str, seed: int, folder: Path, **changes) -> None:
         "max_answer_tokens": 32, "eval_samples": 1, "eval_temperature": 1.0,
         "options": {"lr_scheduler_type": "constant"},
     }  # fmt: skip
-    sft = {"stage": "sft", "rows": str(demonstrations(folder)), "steps": 24, "batch": 8, "lr": 5e-4}
-    first = kit.train({**common, **sft, "judge": "code", **changes}, out=folder / f"sft-{seed}")
-    grpo = {"steps": 16, "group_size": 6, "prompts_per_step": 2, "lr": 3e-4, "save_every": 4, "temperature": 1.0}
+    sft = {
+        "stage": "sft",
+        "rows": str(demonstrations(folder)),
+        "steps": 24,
+        "batch": 8,
+        "lr": 5e-4,
+    }
+    first = kit.train(
+        {**common, **sft, "judge": "code", **changes}, out=folder / f"sft-{seed}"
+    )
+    grpo = {
+        "steps": 16,
+        "group_size": 6,
+        "prompts_per_step": 2,
+        "lr": 3e-4,
+        "save_every": 4,
+        "temperature": 1.0,
+    }
     judge = Coin(seed) if arm == "control" else JUDGES[arm]
     settings = {**common, **grpo, "adapter": str(first.adapter), **changes}
     print(kit.train(settings, judge=judge, out=folder / f"{arm}-{seed}"))
