@@ -5,7 +5,6 @@ They are frozen and typed. `msgspec` reads and writes them as JSON and refuses a
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -91,12 +90,12 @@ class Criterion(Record, frozen=True, kw_only=True, tag=False):
 
     def __post_init__(self) -> None:
         where = f"criterion {self.id!r}"
-        # JSON has no NaN, but a DataFrame has: one NaN weight would make every score NaN.
-        if not math.isfinite(self.weight):
+        # A DataFrame has NaN and infinity: one such weight would make every score NaN.
+        if not abs(self.weight) <= 1e9:
             raise DataError(
                 f"the weight is {self.weight}",
                 where=where,
-                fix="write a finite number",
+                fix="write a number from -1e9 to 1e9",
             )
         is_ordinal, is_points = self.scale == "ordinal", self.scale == "points"
         has_levels, has_points = len(self.levels) > 1, self.points is not None

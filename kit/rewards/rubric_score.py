@@ -118,11 +118,6 @@ class CriteriaTree:
     def __init__(
         self, criteria: Sequence[Criterion], how: ScoreForm, gate_to: float | None
     ):
-        if not math.isfinite(sum(abs(c.weight) for c in criteria)):
-            raise DataError(
-                "the weights have no finite sum",
-                fix="only their ratios count: make them small",
-            )
         self.how = how
         self.gate_to = math.inf if gate_to is None else gate_to
         self.children = group((c.parent, c) for c in criteria)

@@ -19,6 +19,7 @@ ROWS = {  # a row that cannot be read -> parts of the message
     "weight": ({"rubrics": [{"text": "x", "weight": "2"}]}, ["rubrics 1", "float", "$.weight"]),
     "weight is true": ({"rubrics": [{"text": "x", "weight": True}]}, ["rubrics 1", "$.weight"]),
     "weight is nan": ({"rubrics": [{"text": "x", "weight": float("nan")}]}, ["rubrics 1", "nan"]),
+    "weight is huge": ({"rubrics": [{"text": "x", "weight": 1e308}]}, ["rubrics 1", "1e+308"]),
     "blank text": ({"rubrics": ["x", " "]}, ["rubrics 2", "text"]),
     "number": ({"rubrics": ["x", 3]}, ["rubrics 2", "criterion"]),
     "no list": ({"rubrics": {"a": 1}}, ["'rubrics'", "list"]),
