@@ -1,11 +1,10 @@
 """One answer, whole: what the judge was asked, what it replied, and how the reward came about."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
-from typing import Any
 
 from ..judging import (
     JudgeSource,
@@ -87,24 +86,24 @@ def explain(
     pairs = composer.answers_to_judge([(task, answer)])
     with borrow_ledger(ledger) as store:
         verdicts = wait(ajudge_pairs(pairs, judge=judge, ledger=store))
-        calls = _stored_calls(store, verdicts)
+        calls = _call_sections(store, verdicts)
     grade = composer.grade(task, answer, verdicts)
     paid = f"paid: {format_number(grade.score)}"
     if grade.score is None:
         paid = f"not paid: {grade.meta['excluded']}"
     sections = {
         f"{task.id} / {answer.id}": [task.conversation, "", answer.text],
-        **_call_sections(calls),
+        **calls,
         "Verdicts": list(map(_verdict_line, verdicts)),
         "Reward": [*_arithmetic(composer, task, answer, verdicts), paid],
     }
     return Explanation(grade=grade, sections=sections)
 
 
-def _stored_calls(
+def _call_sections(
     ledger: Ledger, verdicts: Iterable[Verdict]
-) -> list[dict[str, Any]]:
-    """The calls that verdicts came from, each once; a judge without a server has none."""
+) -> dict[str, list[str]]:
+    """The chat and the reply of each call that verdicts came from; a judge without a server made none."""
     keys: list[str] = []
     for v in verdicts:
         # A verdict may be made of votes, or come after a first one.
@@ -112,14 +111,10 @@ def _stored_calls(
         keys += filter(None, [v.key, *(part.get("key") for part in parts)])
     in_ledger = ledger.get(keys)
     calls = [ledger.explain(key) for key in keys if key in in_ledger]
+    # One call may have given several verdicts.
     by_number = {call["call"]: call for call in calls if "call" in call}
-    return list(by_number.values())
-
-
-def _call_sections(calls: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The chat and the reply of each call."""
     sections = {}
-    for n, call in enumerate(calls, 1):
+    for n, call in enumerate(by_number.values(), 1):
         chat = map("[{role}] {content}".format_map, json.loads(call["request"]))
         reply = f"[reply] {call['reply']}"
         sections[f"Call {n} of {call['judge']}"] = [*chat, "", reply]
