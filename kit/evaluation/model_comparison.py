@@ -214,7 +214,7 @@ def compare(
     """
     composer = Composer.from_config(reward)
     by_id = {t.id: t for t in tasks_of(tasks)}
-    rows, verdict_rows = [], []
+    rows, verdict_rows, ranges = [], [], []
     for model, responses in _answers_by_model(tasks, answers, by_id).items():
         pairs = [(by_id[r.task_id], r) for r in responses]
         verdicts = wait(
@@ -227,6 +227,7 @@ def compare(
             )
         )
         grades = composer.grade_all(pairs, verdicts)
+        ranges += [g.meta["range"] for g in grades]
         everything = TaskSet(tasks=[*by_id.values()], responses=responses)
         rows.append(
             table(grades, tasks=everything)
@@ -234,7 +235,7 @@ def compare(
             .join(_answer_columns(pairs, grades))
         )
         verdict_rows.append(table(verdicts, tasks=everything).assign(model=model))
-    lows, highs = zip(*map(composer.reward_range, by_id.values()), strict=True)
+    lows, highs = zip(*ranges, strict=True)
     return ModelComparison(
         answers=pd.concat(rows).fillna({"kind": ""}).astype({"score": float}),
         verdicts=pd.concat(verdict_rows),

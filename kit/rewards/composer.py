@@ -29,7 +29,6 @@ from ..system.settings import (
     check_names,
     load,
     make,
-    nearest,
     require_name,
 )
 from .citations import parse_citations
@@ -140,12 +139,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             )
         fields = dict(config)
         if (name := fields.pop("preset", None)) is not None:
-            if name not in reward_presets():
-                raise DataError(
-                    f"{name!r} is neither a preset nor a file",
-                    where=where,
-                    fix=nearest(name, reward_presets()),
-                )
+            require_name("preset or file", name, reward_presets(), where=where)
             fields = {"name": name, **reward_presets()[name], **fields}
         return _build_composer(fields, where)
 
@@ -160,7 +154,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             raise DataError(
                 "GDPO pays each part by itself: gates, cap and format bonus are in no part",
                 where=f"reward {self.name!r}, setting gdpo",
-                fix="gdpo: false, or a reward without gates, cap and format bonus",
+                fix="gdpo: false (--set gdpo=false), or a reward without gates, cap and format bonus",
             )
         return self.weights
 
@@ -200,12 +194,6 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         by_answer = group((v.answer_ids, v) for v in verdicts)
         return [self.grade(t, a, by_answer.get(a.ids, ())) for t, a in answers]
 
-    def reward_range(self, task: Task) -> tuple[float, float]:
-        """The lowest and the highest reward that an answer to this task can earn."""
-        # The ranges of parts depend on the task alone, so any answer will do.
-        response = Response(task_id=task.id, id="", text="")
-        return self._range_of(self.scores_and_steps(task, response, [])[0])
-
     def grade(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
     ) -> Grade:
@@ -214,14 +202,18 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         score : None where nothing applies, or where too much is unknown; never 0 for unknown.
         parts : component -> its score before the weight (of a narrow interval the worst end), or None;
         for GDPO and for the tracker.
-        meta : the range of the reward, the interval and the details of each part, `form_missing`,
-        and `excluded` (why the score is None).
+        meta : the range of the reward (the ends of all answers to the task), the interval and the
+        details of each part, `form_missing`, and `excluded` (why the score is None).
         """
         ids = (task.id, response.id)
         verdicts = [v for v in verdicts if v.answer_ids == ids]
         scores, steps = self.scores_and_steps(task, response, verdicts)
         low, high = steps[-1].low, steps[-1].high
-        excluded = self._why_excluded(low, high, scores)
+        excluded = None
+        if paid_score(low, high, self.max_width * self.scale) is None:
+            excluded = "too much is unknown"
+        if not any(scores[c.name].applies and c.weight for c in self.components):
+            excluded = "no component applies"
         # Tokens of the verdicts that were judged now; a stored one costs nothing.
         fresh = [v for v in verdicts if not v.cached]
         return Grade(
@@ -247,16 +239,6 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 "details": {name: s.details for name, s in scores.items()},
             },
         )
-
-    def _why_excluded(
-        self, low: float, high: float, scores: ScoreByName
-    ) -> str | None:
-        """Why an answer earns no reward; None where it earns one."""
-        if not any(scores[c.name].applies and c.weight for c in self.components):
-            return "no component applies"
-        if paid_score(low, high, self.max_width * self.scale) is None:
-            return "too much is unknown"
-        return None
 
     def scores_and_steps(
         self, task: Task, response: Response, verdicts: list[Verdict]
@@ -295,9 +277,21 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
         shares : of the demands on the form that are fulfilled, for the low and the high end.
         """
-        steps = list(self._combine_scores(scores))
-        yield from steps
-        _, low, high = steps[-1]
+        low = high = total = 0.0
+        yield RewardStep("nothing applies", low, high)
+        for c in self.components:
+            score = scores[c.name]
+            if score.applies:
+                worst, best = c.worst_and_best(score.low, score.high)
+                low += c.weight * worst
+                high += c.weight * best
+                total += abs(c.weight)
+                yield RewardStep(f"add {c.name}, by its weight", low, high)
+        if self.combine == "mean" and total:
+            low, high = low / total, high / total
+            yield RewardStep(
+                f"divide by the sum of the weights, {total:g}", low, high
+            )
         if self.format.mode == "bonus":
             low += self.format.bonus * shares[0]
             high += self.format.bonus * shares[1]
@@ -319,24 +313,6 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         if self.scale != 1:
             low, high = low * self.scale, high * self.scale
             yield RewardStep(f"times {self.scale:g}", low, high)
-
-    def _combine_scores(self, scores: ScoreByName) -> Iterator[RewardStep]:
-        """The weighted sum, or mean, of the components that apply."""
-        low = high = total = 0.0
-        yield RewardStep("nothing applies", low, high)
-        for c in self.components:
-            score = scores[c.name]
-            if score.applies:
-                worst, best = c.worst_and_best(score.low, score.high)
-                low += c.weight * worst
-                high += c.weight * best
-                total += abs(c.weight)
-                yield RewardStep(f"add {c.name}, by its weight", low, high)
-        if self.combine == "mean" and total:
-            low, high = low / total, high / total
-            yield RewardStep(
-                f"divide by the sum of the weights, {total:g}", low, high
-            )
 
     def _range_of(self, scores: ScoreByName) -> tuple[float, float]:
         """The reward's range, with each score anywhere in its own range."""

@@ -21,6 +21,7 @@ from ..records import Grade, Response, Task, Verdict, count_of
 from ..records.tables import show, table
 from ..stats import Estimate, mean
 from ..system.settings import load
+from .citations import ANY_TAG
 from .components import RubricComponent
 from .composer import Composer, RewardSource
 
@@ -28,7 +29,6 @@ AnswerPolicy = Callable[[Task], str]
 QUOTED_TEXT = re.compile(r"[\"“']([^\"”']{1,40})[\"”']")
 PROPER_NAME = re.compile(r"\b[A-Z][\w-]+(?:\s[A-Z][\w-]+)*")
 EITHER_OR = re.compile(r"([\w-]+),? or (?:the )?([\w-]+)")
-CITATION_TAG = re.compile(r"</?(?:snippet|answer)")
 
 
 class Grades(list[Grade]):
@@ -218,7 +218,7 @@ def _citation_texts(task: Task, words: Mapping[str, str]) -> dict[str, str]:
     for name, claims in claims_of_policy.items():
         # A tag inside a source would break the form, and the gate would hide the policy.
         snippets = [
-            f"<snippet id={ids}>{CITATION_TAG.sub('', text)}</snippet>"
+            f"<snippet id={ids}>{ANY_TAG.sub('', text)}</snippet>"
             for ids, text in claims
         ]
         texts[name] = f"<answer>{' '.join(snippets)}</answer>"

@@ -77,9 +77,9 @@ def test_a_shut_gate_asks_no_judge():
     composer = Composer.from_config("refiner")
     with FakeServer() as server:
         judge = {"endpoint": "fake", "base_url": server.url}
-        table = rewards([CITING], judge=judge, reward=composer)
+        table, empty = rewards([CITING], judge=judge, reward=composer), trivial_answers(CITING)[0]
         assert not any(c.answer == "" for c in server.calls)
-    assert table["empty"] == composer.reward_range(CITING)[0] == table.min()
+    assert table["empty"] == table.min() == composer.grade(CITING, empty, []).meta["range"][0]
 
 
 # the best of them says "unknown, 10%", which is right of the questions that nobody can answer
