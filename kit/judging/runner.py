@@ -429,19 +429,7 @@ class Runner:
 
         What its reply leaves unreadable is asked once more, alone, with more room.
         """
-        readings, call = await self.drive_plan(
-            judge, judge.plan(question), room_factor
-        )
-        if readings is None and self.dry:
-            nothing = unknown("an estimate sends nothing", "budget")
-            readings = [nothing] * len(question.places)
-        if readings is None or len(readings) != len(question.places):
-            raise DataError(
-                f"plan() returned {count_of(len(readings or ()), 'reading')} for "
-                f"{count_of(len(question.places), 'verdict')}",
-                where=f"judge {judge.name!r}",
-                fix="return a reading for each of question.places",
-            )
+        readings, call = await self._read_plan(judge, question, room_factor)
         shares = _share_costs(call or {}, len(readings))
         unreadable: set[str] = set()
         lasting: VerdictMap = {}
@@ -465,6 +453,25 @@ class Runner:
             # Under the same ids: a late reply to the first call must not fit other criteria.
             question = question.with_criteria(unreadable)
             await self.ask_and_store(judge, question, keys, verdicts, RETRY_ROOM)
+
+    async def _read_plan(
+        self, judge: Judge, question: Question, room_factor: int
+    ) -> tuple[list[Reading], dict[str, Any] | None]:
+        """A reading for each place of a question, and the ledger row of its call (see `drive_plan`)."""
+        readings, call = await self.drive_plan(
+            judge, judge.plan(question), room_factor
+        )
+        n_places = len(question.places)
+        if readings is None and self.dry:
+            readings = [unknown("an estimate sends nothing", "budget")] * n_places
+        if readings is None or len(readings) != n_places:
+            raise DataError(
+                f"plan() returned {count_of(len(readings or ()), 'reading')} for "
+                f"{count_of(n_places, 'verdict')}",
+                where=f"judge {judge.name!r}",
+                fix="return a reading for each of question.places",
+            )
+        return readings, call
 
     async def drive_plan(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
