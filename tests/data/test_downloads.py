@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from kit import Response
-from kit.data import downloads, fetch, judge_model, recorded_judges, small_model
+from kit.data import fetch, judge_model, recorded_judges, small_model
 from kit.errors import DataError, MissingError
-from kit.system import paths
+from kit.system import downloads, paths
 
 KAPPA = {  # the published agreement with people, score and mean label >= 3: bare, parity
     "gpt-4o": (0.525, 0.504),
