@@ -1,7 +1,6 @@
 """The commands, in the order of the steps: functions of the front door with files in place of objects."""
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from typing import Any, Literal
 import kit
 
 from ..records import count_of, group
-from ..system import device, paths, profiles, settings
+from ..system import machine, paths, profiles, settings
 from .output import (
     Output,
     Texts,
@@ -27,7 +26,7 @@ def check() -> Output:
     """Versions, device, dtype and why; what will not work and the remedy."""
     rows = [
         {"name": name, "state": state, "remedy": remedy}
-        for name, state, remedy in (*_packages(), *profiles.machine(), *_judges())
+        for name, state, remedy in (*machine.check_rows(), *_judges())
     ]
     table = [{**r, "remedy": r["remedy"] and f"to do: {r['remedy']}"} for r in rows]
     return Output(lines=[table], data=rows, next="kit demo")
@@ -932,22 +931,6 @@ STEPS: dict[str, tuple[Callable[..., Output], ...]] = {
     "Train": (train, export),
     "Run notebooks, and report": (run, sweep, report),
 }
-
-
-def _packages() -> Iterator[tuple[str, str, str]]:
-    """Versions beside the pins of constraints.txt (in a checkout)."""
-    file = paths.ROOT / "constraints.txt"
-    text = file.read_text("utf-8") if file.is_file() else ""
-    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
-    for name, version in kit.runs.folders.versions().items():
-        pin, remedy = pins.get(name), ""
-        is_needed = name not in ("unsloth", "bitsandbytes") or device.has_nvidia()
-        if version == "not installed" and is_needed:
-            remedy = f"make setup, or setup-gpu for {name}"
-        # Builds of torch such as 2.4.0+cu121 meet the pin 2.4.0.
-        elif pin and version.split("+")[0] not in (pin, "not installed"):
-            remedy = f"pip install {name}=={pin}"
-        yield name, version, remedy
 
 
 def _judges() -> Iterator[tuple[str, str, str]]:

@@ -7,13 +7,10 @@ the result, so a finished run is found again, and a killed one goes on in its fo
 import hashlib
 import math
 import os
-import platform
 import socket
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import metadata
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,7 +18,6 @@ from typing import Any, Literal, Self
 import msgspec
 import psutil
 
-from .. import __version__
 from ..errors import DataError, KitError, MissingError
 from ..records import Run, fingerprint
 from ..records.tables import plain
@@ -34,10 +30,6 @@ RECORD = "run.json"
 # a training has no record: its files say what it was, and one that did not finish has steps only
 MARKS = (RECORD, "training.html", "steps.jsonl")
 CODE = "KIT_CODE_FINGERPRINT"
-PACKAGES = (
-    "torch", "transformers", "trl", "peft", "bitsandbytes", "unsloth", "openai", "plotly",
-    "papermill", "numpy", "scipy", "pandas", "scikit-learn",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,15 +101,6 @@ def code_fingerprint() -> str:
             # Names count too: a renamed file changes what is read.
             digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def versions() -> dict[str, str]:
-    """Versions of the packages that shape a result. None of them is imported."""
-    out = dict.fromkeys(PACKAGES, "not installed")
-    for name in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            out[name] = metadata.version(name)
-    return {"python": platform.python_version(), "kit": __version__, **out}
 
 
 def commit() -> str | None:

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from ..errors import DataError, MissingError
 from ..records import Run, fingerprint
 from ..stats import Estimate
-from ..system import device, paths, profiles
+from ..system import device, machine, paths, profiles
 from . import folders, parameters
 
 
@@ -243,7 +243,7 @@ def new_record(folder: Path, notebook: str, plan: folders.Plan) -> Run:
         profile=plan.profile.name,
         seed=int(plan.values.get("seed") or 0),
         params=dict(plan.values),
-        versions=folders.versions(),
+        versions=machine.versions(),
         status="running",
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         commit=folders.commit(),

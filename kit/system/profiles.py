@@ -1,12 +1,9 @@
 """Profiles: one name sets every size. Explicit name > KIT_PROFILE > detected hardware > cpu."""
 
 import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .device import choose, has_nvidia, import_torch
-from .paths import home
+from .device import has_nvidia, import_torch
 from .settings import require_name
 
 NAMES = ("test", "cpu", "t4", "gpu", "cluster")
@@ -50,24 +47,3 @@ def _detect() -> Profile:
                 f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected",
             )
     return Profile("cpu", "no CUDA device was detected")
-
-
-def machine() -> Iterator[tuple[str, str, str]]:
-    """What `kit check` says of this machine: (name, state, what to do)."""
-    profile = resolve()
-    yield "profile", f"{profile.name}: {profile.why}", ""
-    yield "device", str(choose()), ""
-    # a training writes checkpoints, and the downloads take 1.3 GB with the judge
-    free = shutil.disk_usage(home()).free / 2**30
-    yield (
-        "disk",
-        f"{free:.0f} GiB free",
-        "" if free > 3 else "free 3 GiB, or set KIT_HOME",
-    )
-    for name in ("recorded", "models"):
-        cached = any((home() / name).glob("[!.]*"))
-        yield (
-            f"download {name}",
-            "cached" if cached else "missing",
-            "" if cached else "kit fetch",
-        )
