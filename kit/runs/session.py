@@ -2,10 +2,8 @@
 
 import numbers
 import os
-import resource
 import shlex
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -139,7 +137,7 @@ class Session:
             meta={
                 **self._record.meta,
                 "results": [*self._results.values()],
-                "memory": _memory(),
+                "memory": device.peak_memory(),
             },
         )
         folders.save(self.folder, run)
@@ -253,10 +251,3 @@ def new_record(folder: Path, notebook: str, plan: folders.Plan) -> Run:
             "why": plan.profile.why,
         },
     )
-
-
-def _memory() -> float:
-    """The peak memory of this process in GiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # macOS counts bytes, Linux kilobytes.
-    return round(peak / 2 ** (30 if sys.platform == "darwin" else 20), 2)

@@ -1,1 +1,1 @@
-"""The machine and its settings: paths, device, progress bars, profiles, config files, notebook parameters."""
+"""The machine and its settings: paths, device, profiles, settings files, pinned downloads, progress bars, Colab."""

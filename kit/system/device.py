@@ -1,7 +1,9 @@
-"""The device and number format of this machine, each with the reason for the choice."""
+"""The device and number format of this machine, each with the reason for the choice; memory taken."""
 
 import os
+import resource
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,3 +87,10 @@ def _cpu_has_bf16() -> bool:
     except OSError:  # no Linux
         return False
     return " amx_bf16" in flags or " avx512_bf16" in flags
+
+
+def peak_memory() -> float:
+    """The peak memory of this process in GiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # macOS counts bytes, Linux kilobytes.
+    return round(peak / 2 ** (30 if sys.platform == "darwin" else 20), 2)
