@@ -425,13 +425,12 @@ def read_labels(row: Row) -> None:
     try:
         add_label(row, ids, label, make_criterion(about, "-"), **meta)
     except DataError as e:
-        if points or about["levels"]:
-            raise
-        raise DataError(
-            e.what,
-            fix=f"{e.fix}; a level's text needs a column 'levels' beside it (a JSON list in the order of the task), "
-            "3/5 a column 'points'",
-        ) from None
+        if not points and not about["levels"]:
+            e.fix += (
+                "; a level's text needs a column 'levels' beside it (a JSON list in the order of the task), "
+                "3/5 a column 'points'"
+            )
+        raise
 
 
 def read_preference(row: Row) -> None:
@@ -597,11 +596,8 @@ def no_form(row: Mapping[str, Any]) -> DataError:
         lacks = list(itertools.filterfalse(row.__contains__, needed))
         if lacks and len(ids.intersection(needed)) >= len(needed) - 1:
             error = missing_field(lacks[:1], row)
-            return DataError(
-                f"the row is in no form that is read: {error.what}",
-                fix=error.fix,
-                renames=error.renames,
-            )
+            error.what = f"the row is in no form that is read: {error.what}"
+            return error
     names = list(row)[:12]
     return DataError(
         f"the row is in no form that is read; its fields are {', '.join(map(repr, names))}",

@@ -40,7 +40,13 @@ def table(
         _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
     )
     if human is not None:
-        frame = _with_labels(frame, human)
+        frame = frame.merge(labels_of(human), how="left", on=IDS)
+        # Unknown on either side is no disagreement: it is left out, and counted elsewhere.
+        distance = (met_of(frame["value"]) - met_of(frame["human"])).abs()
+        frame = frame.assign(
+            correct=1 - distance,
+            confidence=np.maximum(frame["p"], 1 - frame["p"]),
+        )
         if tasks is None and hasattr(human, "tasks"):
             tasks = human
         if tasks is not None:
@@ -105,16 +111,6 @@ def met_of(values: pd.Series) -> pd.Series:
     """1 where a value is on the side of "met" (from .5 on), 0 where it is not, NaN where unknown."""
     # NaN >= .5 is False, which would turn unknown into unmet.
     return values.ge(0.5).astype(float).where(values.notna())
-
-
-def _with_labels(frame: pd.DataFrame, human: object) -> pd.DataFrame:
-    frame = frame.merge(labels_of(human), how="left", on=IDS)
-    # Unknown on either side is no disagreement: it is left out, and counted elsewhere.
-    distance = (met_of(frame["value"]) - met_of(frame["human"])).abs()
-    return frame.assign(
-        correct=1 - distance,
-        confidence=np.maximum(frame["p"], 1 - frame["p"]),
-    )
 
 
 def _with_tasks(frame: pd.DataFrame, tasks: object) -> pd.DataFrame:
@@ -262,12 +258,20 @@ def show(
             [asdict(r) if isinstance(r, msgspec.Struct) else r for r in rows]
         )
     frame = rows.reindex(columns=list(columns) or rows.columns).head(limit)
-    styler = frame.style.set_caption(caption).hide(axis="index")
-    # Answers are hostile text: without the escape, a notebook would run their HTML.
-    styler = styler.format(precision=3, na_rep="", escape="html")
-    # A notebook would align the heads of columns to the right of their cells.
-    return styler.set_table_styles(
-        [{"selector": "th, td", "props": "text-align: left; white-space: pre-wrap"}]
+    return (
+        frame.style.set_caption(caption)
+        .hide(axis="index")
+        # Answers are hostile text: without the escape, a notebook would run their HTML.
+        .format(precision=3, na_rep="", escape="html")
+        # A notebook would align the heads of columns to the right of their cells.
+        .set_table_styles(
+            [
+                {
+                    "selector": "th, td",
+                    "props": "text-align: left; white-space: pre-wrap",
+                }
+            ]
+        )
     )
 
 
