@@ -262,16 +262,15 @@ def _rubric_or_answer(raw: Any) -> Fields:
 def read_verifier(row: Row) -> None:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
     fields = read_question(row)
-    fields["truth"] = row.json(dict, "truth") or checks.truth_of(
-        row.json(dict, "ground_truth")
-    )
-    row.extra["verifiers"] = checks.verifiers_of(
-        row.json(list, "verifiers", "applicable_verifiers")
-    )
     fields |= {
+        "truth": row.json(dict, "truth")
+        or checks.truth_of(row.json(dict, "ground_truth")),
         "kind": row.take("question_type"),
         "group": row.take("group", "tissue"),
     }
+    row.extra["verifiers"] = checks.verifiers_of(
+        row.json(list, "verifiers", "applicable_verifiers")
+    )
     make_task(row, [], fields)
 
 
@@ -293,8 +292,8 @@ def read_ifeval(row: Row) -> None:
     if "key" in row:
         row["task_id"] = row.pop("key")
     items = list(map(_read_instruction, itertools.count(1), names, arguments))
-    criteria = make_criteria(row, items, "instruction_id_list")
-    make_task(row, criteria, read_question(row))
+    made = make_criteria(row, items, "instruction_id_list")
+    make_task(row, made, read_question(row))
 
 
 def _read_instruction(
@@ -571,8 +570,7 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     >>> format_of({"prompt": "p", "rubrics": ["Is kind."]})
     'rubric'
     """
-    names = (name for name, (fits, _) in FORMATS.items() if fits(row))
-    return next(names, None)
+    return next((name for name, (fits, _) in FORMATS.items() if fits(row)), None)
 
 
 def format_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:

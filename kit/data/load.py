@@ -238,8 +238,8 @@ class _Reader:
         for n, (place, parse_row) in enumerate(rows_of(source, self.fields)):
             with self._collected(n, place):
                 original = row_fields(parse_row)
-                row = parse_chats(self._rename(original))
-                self.rows[n] = (place, original, row)
+                renamed = self._rename(original)
+                self.rows[n] = (place, original, parse_chats(renamed))
         count = len(self.rows | self.errors)
         if not count:
             raise no_rows(self.file)
@@ -309,8 +309,7 @@ class _Reader:
 
     def _check_unread(self, row: Row) -> None:
         """Note the fields that nothing read; DataError for one that would be missed later."""
-        ids = list(filter(ID.fullmatch, row))
-        if ids:
+        if ids := list(filter(ID.fullmatch, row)):
             raise DataError(
                 f"nothing reads the id {', '.join(map(repr, ids))}",
                 fix="rename the id that other files use to 'task_id' or 'response_id', every other one to 'note'",
@@ -330,38 +329,14 @@ class _Reader:
                     renames=near,
                 )
             message = f"nothing reads the field {name!r}"
-            hints = near_names((name,), KNOWN_FIELDS)
-            if hints:
+            if hints := near_names((name,), KNOWN_FIELDS):
                 message += f" (did you mean {hints[name]!r}?)"
             row.note("unread-field", message, field=name)
 
     def _add(self, n: int, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
-        task, records, is_table = row.task, row.records, self.format == "table"
-        if task:
-            old = self.tasks.get(task.id)
-            for c in task.criteria:
-                # A slip in a check's arguments must not surface in the middle of a training.
-                if c.check:
-                    checks.validate_check(c, None if is_table else task)
-            if old and is_table:
-                task = _joined_task(old, task)
-            elif old and old != task:
-                raise DataError(
-                    f"two different tasks have the id {old.id!r}",
-                    fix="give each an id of its own",
-                )
-            # Rows of one task with answers of their own are that task with several answers.
-            elif old and "response_id" not in row.data:
-                # An equal row of training data counts again, under an id of its own.
-                task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
-                records = [
-                    msgspec.structs.replace(r, task_id=task.id) for r in records
-                ]
-                row.note(
-                    "equal-rows",
-                    "the row is equal to an earlier one; both are kept",
-                )
+        if row.task:
+            self._fit_task(n, row, row.task)
         if self.format in ("table", "answers"):
             # Ids that are made of the content are the same for an equal row, which would be lost.
             same = fingerprint(row.data)
@@ -372,7 +347,7 @@ class _Reader:
                 )
             self.contents.add(same)
         new: dict[tuple[str, ...], Response | Verdict] = {}
-        for record in records:
+        for record in row.records:
             key = (*record.ids, getattr(record, "judge", ""))
             if new.setdefault(key, self.records.get(key, record)) != record:
                 raise DataError(
@@ -380,8 +355,34 @@ class _Reader:
                     fix="correct one, or give it an id (a label: a rater) of its own",
                 )
         self.records |= new
-        if task:
-            self.tasks[task.id] = task
+        if row.task:
+            self.tasks[row.task.id] = row.task
+
+    def _fit_task(self, n: int, row: Row, task: Task) -> None:
+        """Check the task of row n, and fit it to an earlier one that has its id."""
+        is_table, old = self.format == "table", self.tasks.get(task.id)
+        for c in task.criteria:
+            # A slip in a check's arguments must not surface in the middle of a training.
+            if c.check:
+                checks.validate_check(c, None if is_table else task)
+        if old and is_table:
+            row.task = _joined_task(old, task)
+        elif old and old != task:
+            raise DataError(
+                f"two different tasks have the id {old.id!r}",
+                fix="give each an id of its own",
+            )
+        # Rows of one task with answers of their own are that task with several answers.
+        elif old and "response_id" not in row.data:
+            # An equal row of training data counts again, under an id of its own.
+            name = f"{task.id}#{n}"
+            row.task = msgspec.structs.replace(task, id=name)
+            row.records = [
+                msgspec.structs.replace(r, task_id=name) for r in row.records
+            ]
+            row.note(
+                "equal-rows", "the row is equal to an earlier one; both are kept"
+            )
 
     def result(self, count: int) -> TaskSet:
         """The rubric set of `count` rows."""
@@ -421,15 +422,14 @@ class _Reader:
 
     def _equal_errors(self) -> list[list[DataError]]:
         """The errors in the order of the rows, equal ones together."""
-        errors = map(self.errors.__getitem__, sorted(self.errors))
-        return list(group(((e.what, e.fix), e) for e in errors).values())
+        errors = sorted(self.errors.items())
+        return list(group(((e.what, e.fix), e) for _, e in errors).values())
 
     def _all_errors(self, count: int) -> DataError:
         """One error out of many: each fault once, with its first place and its number."""
         first, *others = self._equal_errors()[:MAX_FAULTS]
         remedies = [first[0].fix or "correct these rows"]
-        renames = self._certain_renames(min(self.errors))
-        if renames:
+        if renames := self._certain_renames(min(self.errors)):
             remedies.insert(0, self._call(renames))
         if len(self.errors) < count:
             remedies.append(

@@ -17,6 +17,7 @@ from typing import Any
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system.settings import check_names
 from .downloads import recordings_folder
+from .files import read_rows
 from .load import TaskSet
 
 # The system message is a part of the key of every reply, so it may not change.
@@ -50,8 +51,8 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        lines = (self.folder / "items_e1.jsonl").read_bytes().splitlines()
-        return {row["item_id"]: row for row in map(json.loads, lines)}
+        rows = read_rows(self.folder / "items_e1.jsonl")
+        return {row["item_id"]: row for _, row in rows}
 
     @cached_property
     def database(self) -> sqlite3.Connection:
