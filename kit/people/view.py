@@ -8,7 +8,7 @@ import msgspec
 from ..data import TaskSet
 from ..errors import DataError
 from ..plots import template
-from ..records import Grade, Verdict, group
+from ..records import Grade, Verdict
 from ..records.tables import plain, table
 from ..system import paths
 from .agreement import (
@@ -18,7 +18,9 @@ from .agreement import (
     warn_of_lost_labels,
 )
 
-VERDICT_FIELDS = ("status", "value", "p", "failure", "judge", "human")
+VERDICT_FIELDS = (
+    "criterion", "status", "value", "p", "failure", "judge", "human", "reason",
+)  # fmt: skip
 
 
 def view(
@@ -50,34 +52,38 @@ def view(
 def _page_data(
     decisions: list[Verdict | Grade], tasks: TaskSet, labels: PeopleLabels
 ) -> dict[str, Any]:
-    """Tasks with their criteria, and answers whose verdicts name a criterion by its place."""
+    """Tasks with their criteria by id, and the answers with their verdicts, as they were judged."""
     # Verdicts do not hold the score of their answer; only grades do.
     grades = {g.answer_ids: g for g in decisions if isinstance(g, Grade)}
-    page_tasks: list[dict[str, Any]] = []
-    answers: list[dict[str, Any]] = []
-    rows = _table_rows(decisions, tasks, labels)
-    for task_id, of_task in group((row["task"], row) for row in rows).items():
-        criteria = {
-            row["criterion"]: {
-                "id": row["criterion"],
-                "text": row["text"],
-                "weight": row["weight"],
-            }
-            for row in of_task
-            if "criterion" in row
-        }
-        for name, part in group((row["response"], row) for row in of_task).items():
-            grade = grades.get((task_id, name))
-            answer = _answer_data(part, grade, [*criteria])
-            answers.append({"task": len(page_tasks), **answer})
-        page_tasks.append(
-            {
-                "id": task_id,
-                "prompt": of_task[0]["prompt"],
-                "criteria": [*criteria.values()],
-            }
+    page_tasks: dict[str, dict[str, Any]] = {}
+    answers: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in _table_rows(decisions, tasks, labels):
+        ids = row["task"], row["response"]
+        task = page_tasks.setdefault(
+            row["task"], {"prompt": row["prompt"], "criteria": {}}
         )
-    return {"tasks": page_tasks, "answers": answers, "graded": bool(grades)}
+        if ids not in answers:
+            grade = grades.get(ids)
+            answers[ids] = {
+                "task": row["task"],
+                "id": row["response"],
+                "score": grade.score if grade else None,
+                "parts": grade.parts if grade else {},
+                "text": row["answer"],
+                "source": row["source"],
+                "verdicts": [],
+            }
+        # The row of a grade without verdicts has no criterion.
+        if "criterion" in row:
+            # Once for all answers, so that the page stays small.
+            about = {"text": row["text"], "weight": row["weight"]}
+            task["criteria"][row["criterion"]] = about
+            answers[ids]["verdicts"].append({f: row[f] for f in VERDICT_FIELDS})
+    return {
+        "tasks": page_tasks,
+        "answers": [*answers.values()],
+        "graded": bool(grades),
+    }
 
 
 def _table_rows(
@@ -94,25 +100,3 @@ def _table_rows(
     bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
     grades = table(bare, tasks=tasks)
     return list(plain(verdicts.to_dict("records") + grades.to_dict("records")))
-
-
-def _answer_data(
-    rows: list[dict[str, Any]], grade: Grade | None, criteria: list[str]
-) -> dict[str, Any]:
-    """An answer with its verdicts. rows : of the table of verdicts or grades. criteria : the task's ids."""
-    return {
-        "id": rows[0]["response"],
-        "score": grade.score if grade else None,
-        "parts": grade.parts if grade else {},
-        "text": rows[0]["answer"],
-        "source": rows[0]["source"],
-        "verdicts": [
-            {
-                **{field: row[field] for field in VERDICT_FIELDS},
-                "criterion": criteria.index(row["criterion"]),
-                "reason": row["reason"] or "",
-            }
-            for row in rows
-            if "criterion" in row
-        ],
-    }

@@ -136,7 +136,7 @@ def test_the_page_holds_answers_verdicts_and_labels(tmp_path):
     verdicts = [verdict("t0", "r0", reason="It does.", p=0.9), verdict("t1", "r0", status="unmet")]
     labels = [verdict("t0", "r0", status="unmet", judge="human:ann")]
     data = content(view(verdicts, tasks=tasks, labels=labels, out=tmp_path / "page.html"))
-    assert [t["prompt"] for t in data["tasks"]] == ["Question 0?", "Question 1?"]
+    assert [t["prompt"] for t in data["tasks"].values()] == ["Question 0?", "Question 1?"]
     first = data["answers"][0]
     assert (first["text"], first["score"], data["graded"]) == ("An answer.", None, False)
     row = first["verdicts"][0]
