@@ -86,12 +86,17 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     runs = pairs(runs)
     setting, seedless = differences(runs), differences(runs, but=("seed",))
     rows = [
-        (
-            *(run.notebook, name, setting[at], seedless[at], run.seed, m.value),
-            getattr(m.estimate, "low", math.nan),
-            getattr(m.estimate, "high", math.nan),
-            *(getattr(m.estimate, "n", math.nan), at.name, m.estimate),
-        )
+        {
+            # value, low, high and n, where the run has them
+            **run.metrics[name],
+            "notebook": run.notebook,
+            "metric": name,
+            "setting": setting[at],
+            "seedless": seedless[at],
+            "seed": run.seed,
+            "run": at.name,
+            "estimate": m.estimate,
+        }
         for at, run in runs
         # What an unfinished run kept may come from half of its work.
         if run.status == "done"

@@ -252,9 +252,9 @@ class Metric:
     def __str__(self) -> str:
         if self.estimate:
             return str(self.estimate)
-        if isinstance(self.value, float):
+        if self.value is None or isinstance(self.value, float):
             return format_number(self.value)
-        return "unknown" if self.value is None else str(self.value)
+        return str(self.value)
 
 
 def metrics_of(run: Run) -> dict[str, Metric]:
