@@ -130,6 +130,16 @@ def inspect(
     if out:
         kit.save(out, tasks)
     errors = findings.severities["error"]
+    following = _after_inspect(tasks, file, out, options) or command_line(
+        "judge",
+        out or file,
+        "--estimate",
+        judge=judge or "endpoint",
+        model=model,
+        base_url=base_url,
+        ledger=ledger,
+    )
+    has_failed = lint and errors > 0
     return Output(
         lines=[*_inspection(tasks, findings, lint)],
         data={
@@ -137,17 +147,8 @@ def inspect(
             "findings": findings.findings,
             "errors": errors,
         },
-        next=_after_inspect(tasks, file, out, options)
-        or command_line(
-            "judge",
-            out or file,
-            "--estimate",
-            judge=judge or "endpoint",
-            model=model,
-            base_url=base_url,
-            ledger=ledger,
-        ),
-        code=int(lint and errors > 0),
+        next="mend the errors above" if has_failed else following,
+        code=int(has_failed),
     )
 
 

@@ -180,11 +180,11 @@ def test_inspect_renames_fields_and_writes_the_own_form(own, capsys):
 
 
 def test_lint_fails_where_a_finding_is_an_error(capsys, tmp_path):
-    codes = {
-        run(capsys, "inspect", DATA / "rubrics.json", "--lint")[0],
-        run(capsys, "inspect", DATA / "rubrics.json")[0],
-    }
-    assert codes <= {0, 1} and 0 in codes
+    assert run(capsys, "inspect", DATA / "rubrics.json", "--lint")[0] == 0
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"prompt": "Why?", "rubrics": [{"text": "x", "weight": 0}]}')
+    code, out, _ = run(capsys, "inspect", bad, "--lint")
+    assert code == 1 and "error: " in out and out.endswith("next: mend the errors above\n")
 
 
 def test_judge_writes_verdicts_and_says_what_comes_next(own, capsys):
