@@ -378,6 +378,10 @@ def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
     return float(np.clip(value, 0, 1)), psi / gain
 
 
+# design of the labels -> the corrected mean of (verdicts, labels), and the influence of each row
+CORRECTIONS = {"random": _regress_on_verdict, "shifted": _rogan_gladen}
+
+
 @takes_table("judge", "human", "cluster")
 def label_mean(
     judge: Column, human: Column, *, design: str, cluster: Column | None = None
@@ -395,7 +399,7 @@ def label_mean(
     >>> print(label_mean(judge, human, design="shifted"))
     .167 [.08, .30], n=1400
     """
-    check_choice("design", design, ("random", "shifted"))
+    check_choice("design", design, tuple(CORRECTIONS))
     f, y, group, missing = _read_labels(judge, human, design, cluster)
     has_label = ~np.isnan(y)
     labels, of_labels = y[has_label], read_clusters(group, has_label)
@@ -419,8 +423,7 @@ def label_mean(
         return Estimate(
             math.nan, n=len(f), method=method, note=note, missing=missing
         )
-    correct_rate = _rogan_gladen if design == "shifted" else _regress_on_verdict
-    value, psi = correct_rate(f, y)
+    value, psi = CORRECTIONS[design](f, y)
     e = estimate_from_influence(
         value,
         psi,

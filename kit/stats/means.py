@@ -295,7 +295,6 @@ def compare_to_baseline(
     baseline: str,
     *,
     cluster: Column | None = None,
-    level: float = 0.95,
 ) -> dict[str, Estimate]:
     """Every column less the baseline column, paired by row; the intervals hold all at once.
 
@@ -316,10 +315,9 @@ def compare_to_baseline(
     base = columns.pop(baseline)
     return simultaneous_intervals(
         {
-            name: difference(column, base, cluster=group, level=level)
+            name: difference(column, base, cluster=group)
             for name, column in columns.items()
-        },
-        level,
+        }
     )
 
 

@@ -7,7 +7,6 @@ negative. An unknown verdict pays nobody and is counted apart. Intervals are ove
 """
 
 import html
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,28 +29,28 @@ from ..system import progress as bars
 
 
 class AuditChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change to answers or criteria. `changes.toml` explains the fields and has the defaults."""
+    """A change to answers or criteria; by default none. `changes.toml` explains the fields."""
 
-    kind: Literal["plain", "attack", "bias", "step", "group", "reply"]
-    use: str
-    remedy: str
-    control: str
-    bound: float
-    answer: str
-    criterion: str
-    order: Literal[1, -1]
-    flips: bool
+    kind: Literal["plain", "attack", "bias", "step", "group", "reply"] = "plain"
     name: str = ""
     what: str = ""
+    use: str = ""
+    remedy: str = ""
+    control: str = ""
+    bound: float = 0.05
+    answer: str = "{{ answer }}"
+    criterion: str = "{{ text }}"
+    order: Literal[1, -1] = 1
+    flips: bool = False
 
 
-_CHANGES_FILE = tomllib.loads(
-    Path(__file__).with_name("changes.toml").read_text("utf-8")
-)
-NO_CHANGE = AuditChange(**_CHANGES_FILE["default"])
+NO_CHANGE = AuditChange()
 AUDIT_CHANGES = {
-    row["name"]: msgspec.convert(_CHANGES_FILE["default"] | row, AuditChange)
-    for row in _CHANGES_FILE["change"]
+    change.name: change
+    for change in msgspec.toml.decode(
+        Path(__file__).with_name("changes.toml").read_bytes(),
+        type=dict[Literal["change"], list[AuditChange]],
+    )["change"]
 }
 MAX_NAMED_FAULTS = 4
 

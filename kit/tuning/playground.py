@@ -161,14 +161,16 @@ class PlaygroundControls:
             field.observe(self.read, "value")
         self.run.on_click(self.judge_now)
         keep.on_click(self.keep_now)
-        title, above = (
-            w.HTML("<b>Weights and criteria</b>"),
-            w.HTML("<b>Prompt</b>"),
-        )
         self.box = w.VBox(
             [
-                *(self.menu, self.number, title, self.fields),
-                *(above, self.prompt, w.HBox([self.run, keep]), self.result),
+                self.menu,
+                self.number,
+                w.HTML("<b>Weights and criteria</b>"),
+                self.fields,
+                w.HTML("<b>Prompt</b>"),
+                self.prompt,
+                w.HBox([self.run, keep]),
+                self.result,
             ]
         )
 

@@ -70,11 +70,6 @@ MIN_JUDGED = 0.8
 SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 FLIP_EFFECTS = ("broken", "mended", "lost", "recovered")
 VERDICT_WORDS = {1.0: "met", 0.0: "unmet"}
-# 30 prompts of dev and 30 of test show a gain of about .3 in agreement; fewer show next to nothing.
-LABEL_ADVICE = (
-    "label answers to 100 prompts or more (30 show gains above .3 only); "
-    "until then table() compares all rows, with its interval"
-)
 
 # GEPA's name of the text that it rewrites.
 PROMPT_COMPONENT = "instructions"
@@ -308,13 +303,20 @@ class Workbench:
                 where="search",
                 fix=f"in Python: search(rows={len(track) + round_size})",
             )
+        rewriter: Any = reflect
+        if not callable(reflect):
+            # Without another one, the judge's own model rewrites its prompt.
+            judge = judge_of(reflect or self.judge_of(self.prompt))
+            rewriter = partial(
+                complete, judge, ledger=self.ledger, budget=self.budget
+            )
         adapter = WorkbenchAdapter(self, train)
         result: Any = optimize(
             seed_candidate={PROMPT_COMPONENT: self.prompt},
             trainset=feed,
             valset=track,
             adapter=adapter,
-            reflection_lm=self._rewriter(reflect),
+            reflection_lm=rewriter,
             reflection_prompt_template=REWRITE_TEMPLATE.read_text("utf-8"),
             reflection_minibatch_size=min(BATCH_SIZE, len(feed)),
             # A round that may pass the cap is not begun: its rows would be paid and not used.
@@ -327,13 +329,6 @@ class Workbench:
         )
         # The first candidate is the prompt itself. Which of the others is used is decided on dev.
         return self._try_texts(c[PROMPT_COMPONENT] for c in result.candidates[1:])
-
-    def _rewriter(self, reflect: JudgeSource | Callable[[str], str] | None) -> Any:
-        """Who rewrites prompts, as a function of a text. Without another one, the judge's own model does it."""
-        if callable(reflect):
-            return reflect
-        judge = judge_of(reflect or self.judge_of(self.prompt))
-        return partial(complete, judge, ledger=self.ledger, budget=self.budget)
 
     def _try_texts(self, texts: Iterable[str]) -> list[str]:
         """Judge each prompt of a search as a trial; the names. What is a trial already is not judged again."""
@@ -447,7 +442,9 @@ class Workbench:
             raise DataError(
                 f"{self.small}; prompts with labels: {self.rows['cluster'].nunique()}",
                 where=what,
-                fix=LABEL_ADVICE,
+                # 30 prompts of dev and 30 of test show a gain of about .3 in agreement; fewer show next to nothing.
+                fix="label answers to 100 prompts or more (30 show gains above .3 only); "
+                "until then table() compares all rows, with its interval",
             )
 
     def test(
@@ -608,10 +605,22 @@ def _cautious_gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
 
 
 def parts_of_rows(
-    clusters: Sequence[str] | pd.Series, is_sealed: pd.Series
+    clusters: Iterable[str], is_sealed: pd.Series
 ) -> NDArray[np.str_]:
-    """The part (n,) of each row: by a hash, or where labels name a test of their own, no other row is sealed."""
-    part = part_by_hash(clusters)
+    """The part (n,) of each row, by a hash of its cluster: it stays when rows are added.
+
+    Where labels name a test of their own (is_sealed), no other row is in the test.
+
+    >>> rows = pd.Series(["a", "b"])
+    >>> parts_of_rows(rows, rows == "b").tolist()
+    ['train', 'test']
+    """
+    places = []
+    for cluster in clusters:
+        # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
+        digest = hashlib.sha256(f"0|{cluster}".encode()).digest()
+        places.append(int.from_bytes(digest[:8]) / 2**64)
+    part = np.array(PART_NAMES)[np.searchsorted(PART_EDGES, places, "right")]
     if is_sealed.any():
         part = np.where(part == "test", "dev", part)
         part = np.where(is_sealed, "test", part)
@@ -631,20 +640,6 @@ def _tracked_and_fed(train: pd.DataFrame) -> tuple[list[int], list[int]]:
     prompts = np.random.default_rng(0).permutation(sorted(set(train["cluster"])))
     is_tracked = train["cluster"].isin(prompts[: round(len(prompts) / 2)])
     return train.index[is_tracked].tolist(), train.index[~is_tracked].tolist()
-
-
-def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
-    """The part (n,) of each row, by a hash of its cluster: it stays when rows are added.
-
-    >>> part_by_hash(["a", "b", "a"])[0] == part_by_hash(["b", "a"])[1]
-    True
-    """
-    places = []
-    for cluster in clusters:
-        # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
-        digest = hashlib.sha256(f"0|{cluster}".encode()).digest()
-        places.append(int.from_bytes(digest[:8]) / 2**64)
-    return np.array(PART_NAMES)[np.searchsorted(PART_EDGES, places, "right")]
 
 
 class WorkbenchAdapter:
