@@ -42,7 +42,6 @@ from .result import (
     health,
     known_scores,
     part_means,
-    read_rows,
     summary,
 )
 from .stored_runs import Stored, stored
@@ -82,7 +81,6 @@ __all__ = [
     "passes",
     "prompt_ids",
     "read_evaluation",
-    "read_rows",
     "resolve",
     "sample",
     "source_name",

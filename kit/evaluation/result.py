@@ -157,7 +157,7 @@ class Result:
         return [
             row | {"stage": r.metrics["name"]}
             for r in self.stages or (self,)
-            for row in read_rows(r.folder / name)
+            for row in paths.read_log(r.folder / name)
         ]
 
     def by_kind(self) -> pd.DataFrame:
@@ -436,7 +436,7 @@ class Log:
         """Drop what was written after a save point: it is written again."""
         for name in (STEPS, ROLLOUTS):
             # a kill may have come after the last save point
-            rows = read_rows(self.out / name)
+            rows = paths.read_log(self.out / name)
             (self.out / name).unlink(missing_ok=True)
             self.write(name, [row for row in rows if row["step"] <= step])
 
@@ -533,14 +533,3 @@ def health(pairs: Iterable[tuple[object, Grade]]) -> dict[str, int]:
         else:
             counts["good" if scores[0] >= top - REWARD_TOLERANCE else "bad"] += 1
     return counts
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows of one of the files. A last line that a kill cut short is left out."""
-    # a whole line ends with a line feed, so what is behind the last one is empty or cut
-    return list(
-        map(
-            json.loads,
-            (path.read_text("utf-8") if path.exists() else "").split("\n")[:-1],
-        )
-    )

@@ -1,14 +1,13 @@
 """Explorers: controls (ipywidgets 7.7 or 8) over plain functions; headless, the first result."""
 
 import html
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import count_of
-from ..system import progress
+from ..system import paths, progress
 from .figures import Figure, lines
 from .page import Html
 from .side_by_side import side_by_side
@@ -114,12 +113,6 @@ def _explore_views(thing: Any) -> Any:
     )
 
 
-def _read_steps(path: Path) -> list[dict[str, Any]]:
-    # the last line may be half written
-    whole = path.read_text("utf-8").rpartition("\n")[0]
-    return [json.loads(line) for line in whole.splitlines()]
-
-
 def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
     """A column of a training's steps; the clock reads the file again."""
     path = folder / "steps.jsonl"
@@ -127,14 +120,14 @@ def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
         raise MissingError(
             "there are no steps yet", where=str(path), fix="wait for the first step"
         )
-    last = (_read_steps(path) or [{"reward": 0.0}])[-1]
+    last = (paths.read_log(path) or [{"reward": 0.0}])[-1]
     numeric = {k for k, v in last.items() if isinstance(v, int | float)} - {"step"}
     # the reward first, because it is what a training is about
     names = sorted(numeric, key=lambda k: (k != "reward", k))
 
     # The clock's value is not used: its tick alone asks for a new drawing.
     def draw(column: str, clock: int) -> Figure:
-        rows = _read_steps(path)
+        rows = paths.read_log(path)
         series = {k: [r.get(k) for r in rows] for k in ("step", column)}
         return lines(
             series,

@@ -4,8 +4,10 @@ KIT_HOME moves the cache, KIT_DATA the data folder, KIT_RUNS the runs, KIT_LEDGE
 """
 
 import hashlib
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from ..errors import MissingError
 
@@ -72,6 +74,13 @@ def write(path: str | Path, text: str | bytes) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file to which a run adds lines of JSON. A last line that a kill cut short is left out."""
+    # a whole line ends with a line feed, so what is behind the last one is empty or cut
+    text = path.read_text("utf-8") if path.exists() else ""
+    return list(map(json.loads, text.split("\n")[:-1]))
 
 
 def describe_file(file: Path) -> str:

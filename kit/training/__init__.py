@@ -5,7 +5,7 @@ from typing import Any
 
 # no module has the name of a function: importing it would hide the function
 _HOME = {
-    "settings": "CONFIGS Settings NAMES build import_unsloth presets renames translate",
+    "settings": "CONFIGS Settings NAMES build import_unsloth nest places presets renames",
     "config": "read_job reference",
     "policies": "policy card export merge push_to_hub",
     "fast_cpu": "MergedModel packed_logps",

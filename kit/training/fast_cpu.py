@@ -15,8 +15,8 @@ from typing import Any
 
 from ..evaluation import LogprobRecorder, truncate_at_eos
 from ..records import group
+from ..system import ranks
 from ..system.device import import_torch
-from . import ranks
 from .policies import Policy
 from .settings import Settings
 

@@ -26,17 +26,16 @@ from ..evaluation import (
     Result,
     comparison,
     read_evaluation,
-    read_rows,
     sample,
 )
 from ..judging import JudgeSource, Ledger
 from ..records import Response, Task, count_of, fingerprint, to_json
 from ..records.tables import plain
 from ..rewards import RewardSource, trivial
-from ..system import paths
+from ..system import paths, ranks
 from ..system.device import import_torch
 from ..system.progress import bar
-from . import fast_cpu, ranks, rows, trainers
+from . import fast_cpu, rows, trainers
 from .config import (
     ConfigSource,
     Job,
@@ -475,7 +474,7 @@ class StageRunner:
             # with beta > 0 unsloth's model has a second adapter, the reference
             self.trainer.model.save_pretrained(part, selected_adapters=["default"])
             policy.tokenizer.save_pretrained(part)
-        steps = pd.DataFrame(read_rows(self.out / STEPS))
+        steps = pd.DataFrame(paths.read_log(self.out / STEPS))
         metrics: dict[str, Any] = {
             "config": self.job.name,
             "profile": self.job.profile,
@@ -724,7 +723,9 @@ def judge_settings(reward: Reward) -> str:
 
 def has_begun(out: Path) -> bool:
     """True where a step was made in the folder of a run, or in that of a stage."""
-    return any(map(read_rows, [*out.glob(STEPS), *out.glob(f"[0-9]*_*/{STEPS}")]))
+    return any(
+        map(paths.read_log, [*out.glob(STEPS), *out.glob(f"[0-9]*_*/{STEPS}")])
+    )
 
 
 def save_point(folder: Path) -> tuple[int, Path | None]:

@@ -20,7 +20,7 @@ import msgspec
 
 from ..errors import DataError, MissingError
 from ..evaluation import TEMPLATE_OPTIONS
-from ..system import paths, profiles
+from ..system import paths, profiles, ranks
 from ..system.device import has_nvidia, import_torch, is_too_old_for_vllm
 from ..system.settings import (
     Count,
@@ -31,7 +31,6 @@ from ..system.settings import (
     make,
     require_name,
 )
-from . import ranks
 
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
@@ -290,25 +289,13 @@ def check_options(settings: Settings, where: str) -> None:
         )
 
 
-def translate(
-    values: Mapping[str, Any], names: Iterable[str], *, where: str
-) -> dict[str, Any]:
-    """The values under the kit's own names. A name of the kit keeps its meaning.
-
-    An entry of the table is a target ("lr"), a place inside one ("options.warmup_steps", "judge.endpoint"), or
-    {to: ..., values: {old: new}, also: {...}}. Every name that nothing reads is reported at once.
-
-    >>> translate({"learning_rate": 4e-5, "judge_model": "m"}, ["lr", "judge"], where="config")
-    {'judge': {'endpoint': 'm'}, 'lr': 4e-05}
-    """
-    return nest(places(values, names, where=where), where=where)
-
-
 def places(
     values: Mapping[str, Any], names: Iterable[str], *, where: str
 ) -> dict[str, Any]:
     """The values by place: a name of the kit ("lr"), or a place inside one ("options.warmup_steps").
 
+    A system's own name is translated; a name of the kit keeps its meaning. An entry of configs/names.yaml is a place,
+    or {to: ..., values: {old: new}, also: {...}}. Every name that nothing reads is reported at once.
     Options, and the fields of a judge at an endpoint, have a place each, so that layers can be joined.
     Two names that set one place must agree.
 

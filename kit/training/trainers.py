@@ -19,7 +19,8 @@ from ..evaluation import (
     prompt_ids,
 )
 from ..records import Grade, Response, Task, count_of
-from . import fast_cpu, ranks
+from ..system import ranks
+from . import fast_cpu
 from .policies import Policy
 from .reward import Reward, text_of, track
 from .settings import Settings, config_class

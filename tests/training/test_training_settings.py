@@ -14,7 +14,7 @@ import kit
 import kit.training as training
 from kit import Task
 from kit.errors import DataError, KitError, MissingError
-from kit.training import Settings, build, read_job, translate
+from kit.training import Settings, build, nest, places, read_job
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_systems_own_names_are_read(theirs, ours):
         "holdout_by",
         "out",
     ]
-    assert translate(theirs, names, where="config") == ours
+    assert nest(places(theirs, names, where="config"), where="config") == ours
 
 
 def test_unknown_names_are_reported_all_at_once_with_the_nearest():

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from ..errors import DataError, MissingError
-from ..system.device import import_torch
+from .device import import_torch
 
 T = TypeVar("T")
 
