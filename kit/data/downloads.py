@@ -72,10 +72,8 @@ def _model_folder(
     name: str, sha256: str, make: Callable[[Path], None], *, recipe: int = 1
 ) -> Path:
     """The folder of a model. Its mark has its source, and the number of the recipe that converts it."""
-    source = json.dumps({"sha256": sha256, "recipe": recipe})
-    return build_folder(
-        paths.home() / "models" / name, ("kit-source.json", source), make
-    )
+    mark = ("kit-source.json", json.dumps({"sha256": sha256, "recipe": recipe}))
+    return build_folder(paths.home() / "models" / name, mark, make)
 
 
 def small_gguf() -> Path:

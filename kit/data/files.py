@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from ..errors import DataError, MissingError
+from ..system.downloads import fetch_from_hub
+from ..system.texts import parse_json, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +56,7 @@ def rows_of(
     rows: Any = source
     place = "row"
     if isinstance(source, str) and source.startswith("hf://"):
-        source = _from_hub(source)
+        source = fetch_from_hub(source)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_file():
@@ -145,76 +144,14 @@ def read_table(
     return pd.DataFrame(rows.values())
 
 
-def _read_text(path: Path) -> str:
-    raw = path.read_bytes()
-    try:
-        if path.suffix.lower() == ".gz":
-            raw = gzip.decompress(raw)
-        # Excel begins a UTF-8 file with a mark.
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(
-            "the file is not UTF-8",
-            where=path.name,
-            fix="save it as UTF-8 (Excel: 'CSV UTF-8')",
-        ) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as e:
-        raise DataError(
-            f"the file is broken or cut: {e}",
-            where=path.name,
-            fix="fetch it again",
-        ) from None
-
-
-def parse_json(text: str, where: str = "") -> Any:
-    """The value of a JSON text. Bare control characters in strings are taken, because RLVR files have them.
-
-    A field that an object has twice, NaN, and half a surrogate pair are errors: they could not be written back.
-    """
-    try:
-        value = json.loads(
-            text,
-            strict=False,
-            object_pairs_hook=_unique_fields,
-            parse_constant=_refuse_constant,
-        )
-        # Python reads half of a surrogate pair; no UTF-8 file can hold it.
-        if "\\ud" in text.lower():
-            msgspec.json.encode(value)
-        return value
-    except (json.JSONDecodeError, UnicodeEncodeError) as e:
-        raise DataError(
-            f"this is not JSON: {e}",
-            where=where,
-            fix='write a text as "...", a list of texts as ["...", "..."], an object as {"name": "..."}',
-        ) from None
-
-
-def _unique_fields(pairs: list[tuple[str, Any]]) -> Fields:
-    # `json` would take the last of two values; the writer may have meant the first.
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        twice = max(row, key=[name for name, _ in pairs].count)
-        raise DataError(
-            f"the field {twice!r} is there twice", fix="keep one of them"
-        )
-    return row
-
-
-def _refuse_constant(name: str) -> Any:
-    raise DataError(
-        f"{name} is not a JSON number", fix="write null, or leave the field out"
-    )
-
-
 def _json_lines(path: Path) -> NumberedRows:
-    for n, line in enumerate(_read_text(path).split("\n"), 1):
+    for n, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             yield n, partial(parse_json, line)
 
 
 def _json_array(path: Path) -> NumberedRows:
-    rows = parse_json(_read_text(path), f"{path.name},")
+    rows = parse_json(read_text(path), f"{path.name},")
     # A published RLVR sample is one row without brackets around it.
     if isinstance(rows, dict):
         rows = [rows]
@@ -230,7 +167,7 @@ def _cells_of_file(
 ) -> NumberedRows:
     # pandas would turn the texts "NA" and "None" into empty cells.
     reader = csv.DictReader(
-        io.StringIO(_read_text(path), newline=""), delimiter=delimiter, strict=True
+        io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True
     )
     # The default of 128 KiB is less than one long answer. The limit belongs to the process, so it is put back.
     limit = csv.field_size_limit(1 << 30)
@@ -244,14 +181,14 @@ def _cells_of_file(
         ) from None
     finally:
         csv.field_size_limit(limit)
-    names = reader.fieldnames
-    if names and len(names) == 1 and ";" in names[0]:
+    names = reader.fieldnames or []
+    if len(names) == 1 and ";" in names[0]:
         raise DataError(
             "the cells are parted by semicolons",
             where=path.name,
             fix="save it with commas, or with tabs as .tsv",
         )
-    if names and len(set(names)) < len(names):
+    if len(set(names)) < len(names):
         raise DataError(
             "two columns have the same name",
             where=path.name,
@@ -334,25 +271,7 @@ def filled_fields(row: Mapping[str, Any]) -> Fields:
 
 def _plain_row(row: Any, is_table: bool) -> Any:
     """The values as JSON has them: no numpy, no tuples."""
-    values = msgspec.to_builtins(row, enc_hook=_plain_value)
+    values = msgspec.to_builtins(
+        row, enc_hook=lambda x: x.tolist() if hasattr(x, "tolist") else str(x)
+    )
     return filled_fields(values) if is_table else values
-
-
-def _plain_value(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def _from_hub(address: str) -> Path:
-    """The path in the hub's cache of hf://datasets/OWNER/NAME/FILE."""
-    try:
-        from huggingface_hub import hf_hub_download
-
-        _, owner, name, file = address.removeprefix("hf://").split("/", 3)
-        return Path(hf_hub_download(f"{owner}/{name}", file, repo_type="dataset"))
-    # No package, no network, no rights, a wrong name: each has a class of its own.
-    except Exception as e:
-        raise MissingError(
-            f"the hub did not give the file: {type(e).__name__}: {str(e)[:200]}",
-            where=address,
-            fix="write hf://datasets/OWNER/NAME/FILE, check the network and HF_TOKEN, or fetch the file yourself",
-        ) from None

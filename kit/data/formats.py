@@ -51,7 +51,8 @@ from ..records import (
     is_blank,
     read_label,
 )
-from .files import Fields, parse_json
+from ..system.texts import parse_json
+from .files import Fields
 from .rows import (
     LAYOUT,
     QUESTION,
@@ -367,8 +368,7 @@ def read_table(row: Row) -> None:
         )
     label = {row.take("rater"): row.take("label")}
     text, source = row.take("response"), row.take("source")
-    task_id, answer_id = row.need_id("task_id"), row.id("response_id")
-    row["task_id"] = task_id
+    row["task_id"], answer_id = row.need_id("task_id"), row.id("response_id")
     make_task(row, [made], read_question(row))
     if text is not None:
         response = add_answer(row, answer_id, text, source=source)
@@ -509,10 +509,6 @@ def _has_fields(*names: str, beside: tuple[str, ...] = ()) -> RowTest:
     return lambda r: not r.keys().isdisjoint(names) and r.keys() >= set(beside)
 
 
-def _is_answer(r: Mapping[str, Any]) -> bool:
-    return "response" in r and ("response_id" in r or r.keys().isdisjoint(QUESTION))
-
-
 def _is_demonstration(r: Mapping[str, Any]) -> bool:
     turns = r.get("messages")
     if isinstance(turns, list) and turns and isinstance(turns[-1], dict):
@@ -538,7 +534,14 @@ FORMATS: dict[str, tuple[RowTest, Callable[[Row], None]]] = {
     ),
     "rubric": (_has_fields(*LISTS), read_rubric),
     "dpo": (_has_fields("chosen", "rejected"), read_preference),
-    "answers": (_is_answer, read_answers),
+    # A response beside its question is an answer to a task of this file, unless it has an id of its own.
+    "answers": (
+        lambda r: (
+            "response" in r
+            and ("response_id" in r or r.keys().isdisjoint(QUESTION))
+        ),
+        read_answers,
+    ),
     "qa": (
         _has_fields("answer", "expected_answer", beside=("question",)),
         read_rubric,

@@ -31,8 +31,6 @@ MODELS = {
     "llama-8b": "meta-llama/llama-3.1-8b-instruct",
 }
 
-QUERY = "SELECT response_json FROM responses WHERE key = ?"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
@@ -84,7 +82,9 @@ class RecordedJudges:
         }
         text = json.dumps(request, sort_keys=True, ensure_ascii=False)
         key = hashlib.sha256(text.encode()).hexdigest()
-        row = self.database.execute(QUERY, (key,)).fetchone()
+        row = self.database.execute(
+            "SELECT response_json FROM responses WHERE key = ?", (key,)
+        ).fetchone()
         return None if row is None else _parse_reply(*row)
 
     def taskset(self) -> TaskSet:

@@ -21,7 +21,8 @@ from ..records import (
     is_blank,
     verdict_of,
 )
-from .files import Fields, parse_json
+from ..system.texts import parse_json
+from .files import Fields
 
 Container = TypeVar("Container", list[Any], dict[str, Any])
 

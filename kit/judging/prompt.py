@@ -27,9 +27,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..data.files import parse_json
 from ..errors import DataError
 from ..records import Criterion, strip_thinking
+from ..system.texts import parse_json
 from .question import Question, Reading, Reply, unknown
 
 CANNOT_TELL = "cannot_tell"

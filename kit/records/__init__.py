@@ -49,8 +49,7 @@ FAILURES = {
         "read the reason and the log",
     ),
 }
-TRAIN = (None, "train", "training")
-# Names of splits as published sets write them; another word is an error, so that a slip cannot
+# Names of held-out splits as published sets write them; another word is an error, so that a slip cannot
 # put test rows into training.
 HELD_OUT = ("heldout", "held-out", "test", "validation", "val", "dev", "eval")
 
@@ -152,7 +151,7 @@ class Task(Record, frozen=True, kw_only=True, tag="task"):
                 where=where,
                 fix="give each criterion an id of its own",
             )
-        if self.split not in (*TRAIN, *HELD_OUT):
+        if self.split not in (None, "train", "training", *HELD_OUT):
             raise DataError(
                 f"the split is {self.split!r}",
                 where=where,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,9 +13,6 @@ from msgspec.structs import asdict
 
 from ..errors import DataError
 from . import FAILURES, Grade, Verdict, check_labels, count_of
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 IDS = ["task", "response", "criterion"]
 VERDICT_COLUMNS = (
@@ -72,11 +69,8 @@ def _grades(rows: list[Grade]) -> pd.DataFrame:
             (*g.answer_ids, g.score, g.score_low, g.score_high, g.cost, unknown)
         )
     parts = pd.DataFrame([g.parts for g in rows]).add_prefix("part ")
-    frame = pd.DataFrame(
-        data,
-        columns=["task", "response", "score", "low", "high", "cost", "unknown"],
-    )
-    return frame.astype({"score": float}).join(parts)
+    columns = ["task", "response", "score", "low", "high", "cost", "unknown"]
+    return pd.DataFrame(data, columns=columns).astype({"score": float}).join(parts)
 
 
 def labels_of(human: object) -> pd.DataFrame:
@@ -90,9 +84,9 @@ def labels_of(human: object) -> pd.DataFrame:
         for v in verdicts
         if v.judge.startswith("human")
     ]
-    frame = pd.DataFrame(data, columns=[*IDS, "human", "inclusion", "binary"])
     labels = (
-        frame.astype({"human": float})
+        pd.DataFrame(data, columns=[*IDS, "human", "inclusion", "binary"])
+        .astype({"human": float})
         .groupby(IDS, as_index=False, sort=False)
         .agg(
             human=("human", "mean"),
@@ -124,8 +118,9 @@ def _with_tasks(frame: pd.DataFrame, tasks: object) -> pd.DataFrame:
         [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())],
         columns=["task", "response", "source", "answer"],
     )
-    frame = frame.merge(about, how="left", on="task")
-    frame = frame.merge(answers, how="left", on=["task", "response"])
+    frame = frame.merge(about, how="left", on="task").merge(
+        answers, how="left", on=["task", "response"]
+    )
     if "criterion" not in frame:
         return frame
     return frame.merge(
@@ -192,8 +187,8 @@ class Results(dict[str, Any]):
         return "\n".join(f"{name}: {x}" for name, x in self.items())
 
     def _repr_html_(self) -> str:
-        texts = dict(zip(self, map(str, self.values()), strict=True))
-        return pd.Series(texts).to_frame("result").to_html()
+        texts = pd.Series(self, dtype=object).map(str)
+        return texts.to_frame("result").to_html()
 
 
 def table_column(frame: pd.DataFrame, name: str, where: str = "") -> pd.Series[Any]:
@@ -246,7 +241,7 @@ def show(
     *columns: str,
     caption: str = "",
     limit: int = 40,
-) -> Styler:
+) -> pd.io.formats.style.Styler:
     """Show a DataFrame, or a list of dicts or records, as a table with whole texts.
 
     columns : the columns to show (default: all). limit : the number of rows. All text is escaped.

