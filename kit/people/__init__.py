@@ -1,8 +1,7 @@
 """People and judges: agreement, corrected rates, rows to label and labels, a page of judgments."""
 
 from .agreement import AgreementReport, agreement_report, rate
-from .label_table import LabelFile, label, label_rows, save_labels
-from .labeller import Labeller
+from .labels import LabelFile, Labeller, label, label_rows, save_labels
 from .view import view
 
 __all__ = [

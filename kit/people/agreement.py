@@ -216,8 +216,12 @@ def agreement_report(
     rows = judge_beside_people(tasks, people, verdicts)
     rows = rows[rows["human"].notna()]
     decided = labels_of(people)["human"].notna()
-    groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
-    criteria = [_criterion_row(*names, rows=part) for names, part in groups]
+    criteria = [
+        _criterion_row(*names, rows=part)
+        for names, part in rows.groupby(
+            ["criterion", "text"], sort=False, dropna=False
+        )
+    ]
     # The surest disagreement first; of equally sure ones, the heaviest first.
     wrong = (
         # A judge that gives no probability counts as sure.

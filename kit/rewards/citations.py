@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ..records import (
@@ -176,8 +175,9 @@ def score_citations(
     is_good = {
         c.id: not c.id.endswith(":needs") for c in claim_criteria(task, response)
     }
-    ends = worst_and_best(is_good, verdicts)
-    worst, best = map(partial(_citation_measures, task, answer), ends)
+    low, high = worst_and_best(is_good, verdicts)
+    worst = _citation_measures(task, answer, low)
+    best = _citation_measures(task, answer, high)
     return ComponentScore(
         name=name,
         low=f1_weight * worst["f1"] + id_weight * worst["ids"],
