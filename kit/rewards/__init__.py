@@ -6,13 +6,14 @@ composer.grade(task, response, verdicts).score  # None: leave this answer out of
 
 from ..records import ComponentScore
 from .citations import AnswerClaim, claim_criteria, parse_citations, score_citations
-from .components import RewardComponent, static_criteria
 from .composer import (
     Composer,
     FormatRule,
+    RewardComponent,
     RewardGate,
     RewardSource,
     reward_presets,
+    static_criteria,
 )
 from .explanation import Explanation, explain
 from .grades import Grades, grade, trivial, trivial_answers

@@ -17,8 +17,7 @@ from ..judging import (
 from ..plots import template
 from ..records import Grade, Response, Task, Verdict
 from ..stats import format_number
-from .components import RubricComponent
-from .composer import Composer, RewardSource
+from .composer import Composer, RewardSource, RubricComponent
 from .rubric_score import CriteriaTree, worst_and_best
 
 COLOURS = {
@@ -40,10 +39,10 @@ class Explanation:
     sections: dict[str, list[str]]
 
     def __repr__(self) -> str:
-        bodies = (
-            indent("\n".join(lines), "  ") for lines in self.sections.values()
+        return "\n\n".join(
+            f"{title}\n" + indent("\n".join(lines), "  ")
+            for title, lines in self.sections.items()
         )
-        return "\n\n".join(map("{}\n{}".format, self.sections, bodies))
 
     def __rich__(self) -> object:
         from rich.text import Text
@@ -91,13 +90,15 @@ def explain(
     paid = f"paid: {format_number(grade.score)}"
     if grade.score is None:
         paid = f"not paid: {grade.meta['excluded']}"
-    sections = {
-        f"{task.id} / {answer.id}": [task.conversation, "", answer.text],
-        **calls,
-        "Verdicts": list(map(_verdict_line, verdicts)),
-        "Reward": [*_arithmetic(composer, task, answer, verdicts), paid],
-    }
-    return Explanation(grade=grade, sections=sections)
+    return Explanation(
+        grade=grade,
+        sections={
+            f"{task.id} / {answer.id}": [task.conversation, "", answer.text],
+            **calls,
+            "Verdicts": list(map(_verdict_line, verdicts)),
+            "Reward": [*_arithmetic(composer, task, answer, verdicts), paid],
+        },
+    )
 
 
 def _call_sections(
@@ -116,8 +117,11 @@ def _call_sections(
     sections = {}
     for n, call in enumerate(by_number.values(), 1):
         chat = map("[{role}] {content}".format_map, json.loads(call["request"]))
-        reply = f"[reply] {call['reply']}"
-        sections[f"Call {n} of {call['judge']}"] = [*chat, "", reply]
+        sections[f"Call {n} of {call['judge']}"] = [
+            *chat,
+            "",
+            f"[reply] {call['reply']}",
+        ]
     return sections
 
 

@@ -22,8 +22,7 @@ from ..records.tables import show, table
 from ..stats import Estimate, mean
 from ..system.settings import load
 from .citations import ANY_TAG
-from .components import RubricComponent
-from .composer import Composer, RewardSource
+from .composer import Composer, RewardSource, RubricComponent
 
 AnswerPolicy = Callable[[Task], str]
 QUOTED_TEXT = re.compile(r"[\"“']([^\"”']{1,40})[\"”']")
@@ -127,9 +126,11 @@ def trivial(
     np.float64(1.0)
     """
     composer = Composer.from_config(reward)
-    pairs = []
-    for task in tasks_of(tasks):
-        pairs += [(task, answer) for answer in trivial_answers(task, extra)]
+    pairs = [
+        (task, answer)
+        for task in tasks_of(tasks)
+        for answer in trivial_answers(task, extra)
+    ]
     # Texts repeat among tasks and policies; the ledger asks about each of them once.
     verdicts = wait(
         ajudge_pairs(

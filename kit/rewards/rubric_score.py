@@ -152,9 +152,10 @@ class CriteriaTree:
         for c in self.order:
             x = self.value_of(c.id, values) if c.required else None
             # None: nothing below it has a weight, so there is nothing to fail.
-            if score is None or x is None:
-                continue
-            if (x >= PASS_THRESHOLD) != self.is_good[c.id]:
+            is_failed = (
+                x is not None and (x >= PASS_THRESHOLD) != self.is_good[c.id]
+            )
+            if score is not None and is_failed:
                 score = min(score, self.gate_to)
         return score
 
