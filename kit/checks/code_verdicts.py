@@ -127,11 +127,7 @@ def validate_check(criterion: Criterion, task: Task | None = None) -> None:
                 )
     except DataError as e:
         place = f"task {task.id!r}, " if task else ""
-        raise DataError(
-            e.what,
-            where=f"{place}criterion {criterion.id!r}, field check",
-            fix=e.fix,
-        ) from None
+        raise e.at(f"{place}criterion {criterion.id!r}, field check") from None
 
 
 def _read_check(criterion: Criterion) -> tuple[CheckFunction, dict[str, Any]]:

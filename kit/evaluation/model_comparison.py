@@ -16,7 +16,7 @@ from ..errors import DataError
 from ..judging import (
     Budget,
     JudgeSource,
-    Ledger,
+    LedgerLike,
     ajudge_pairs,
     format_cost,
     wait,
@@ -193,7 +193,7 @@ def compare(
     *,
     judge: JudgeSource = "code",
     reward: RewardSource = "rubric",
-    ledger: Ledger | str | Path | bool | None = None,
+    ledger: LedgerLike = None,
     budget: Budget | None = None,
     progress: bool = True,
 ) -> ModelComparison:

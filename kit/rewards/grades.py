@@ -16,7 +16,7 @@ import pandas as pd
 from ..checks import applicable_verifiers, claims_of
 from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
-from ..judging import JudgeSource, Ledger, ajudge_pairs, wait
+from ..judging import JudgeSource, LedgerLike, ajudge_pairs, wait
 from ..records import Grade, Response, Task, Verdict, count_of
 from ..records.tables import show, table
 from ..stats import Estimate, mean
@@ -108,7 +108,7 @@ def trivial(
     *,
     judge: JudgeSource = "code",
     reward: RewardSource = "rubric",
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerLike = None,
     extra: Mapping[str, AnswerPolicy] | None = None,
 ) -> pd.DataFrame:
     """What a reward pays for answers that need no skill: a table, the best policy first.

@@ -17,7 +17,7 @@ import msgspec
 
 from ..data import Finding, TaskSet
 from ..errors import DataError, JudgeDownError
-from ..judging import Budget, JudgeSource, Ledger, acomplete, judge_of, wait
+from ..judging import Budget, JudgeSource, LedgerLike, acomplete, judge_of, wait
 from ..judging import judge as judge_answers
 from ..judging.prompt import closed_object
 from ..records import Criterion, Response, Task, Verdict, canonical, strip_thinking
@@ -56,7 +56,7 @@ def draft(
     tasks: TaskSet,
     *,
     judge: JudgeSource,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerLike = None,
     budget: Budget | None = None,
     most: int = 8,
 ) -> TaskSet:
@@ -113,7 +113,7 @@ def _judge_proposals(
     pairs: Sequence[AnswerPair],
     rubrics: Sequence[tuple[Criterion, ...] | None],
     judge: JudgeSource,
-    ledger: Ledger | str | Path | None,
+    ledger: LedgerLike,
     budget: Budget | None,
 ) -> list[Verdict]:
     """Verdicts on both answers of each pair, by the criteria that were proposed for it."""
@@ -168,7 +168,7 @@ async def _model_replies(
     pairs: Sequence[AnswerPair],
     most: int,
     judge: JudgeSource,
-    ledger: Ledger | str | Path | None,
+    ledger: LedgerLike,
     budget: Budget | None,
 ) -> list[str]:
     """The model's replies; an empty text where a call was lost."""

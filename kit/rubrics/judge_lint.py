@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Finding
-from ..judging import Budget, JudgeSource, Ledger
+from ..judging import Budget, JudgeSource, LedgerLike
 from ..judging import judge as judge_answers
 from ..records import Criterion, Response, Task, Verdict, count_of
 
@@ -27,7 +27,7 @@ def judge_findings(
     tasks: Sequence[Task],
     *,
     judge: JudgeSource,
-    ledger: Ledger | str | Path | None,
+    ledger: LedgerLike,
     budget: Budget | None,
 ) -> list[Finding]:
     """Findings of a judge on every criterion that code does not decide.

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import pandas as pd
@@ -14,7 +13,7 @@ from msgspec.structs import asdict
 from ..checks import validate_check
 from ..data import Finding, TaskSet, TaskSource, tasks_of
 from ..errors import DataError
-from ..judging import Budget, JudgeSource, Ledger
+from ..judging import Budget, JudgeSource, LedgerLike
 from ..plots import Figure, bars
 from ..records import Criterion, Task, canonical, count_of, group, text_identity
 from ..system.settings import check_names
@@ -155,7 +154,7 @@ def lint(
     tasks: TaskSource,
     *,
     judge: JudgeSource | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerLike = None,
     budget: Budget | None = None,
     profile: str = "t4",
 ) -> LintReport:

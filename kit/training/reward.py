@@ -13,7 +13,7 @@ from typing import Any
 from ..data import TaskSource, tasks_of
 from ..errors import DataError, JudgeDownError
 from ..evaluation import known_scores, part_means
-from ..judging import Budget, JudgeSource, Ledger, ajudge_pairs, judge_of, wait
+from ..judging import Budget, JudgeSource, LedgerLike, ajudge_pairs, judge_of, wait
 from ..records import Grade, Response, Task
 from ..rewards import Composer, RewardSource
 from ..system import paths
@@ -36,7 +36,7 @@ class Reward:
         *,
         judge: JudgeSource | None = None,
         reward: RewardSource = "rubric",
-        ledger: Ledger | str | Path | None = None,
+        ledger: LedgerLike = None,
         patience_s: float = 0.0,
         book: Path | None = None,
         second: JudgeSource | None = None,

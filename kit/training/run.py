@@ -28,7 +28,7 @@ from ..evaluation import (
     read_evaluation,
     sample,
 )
-from ..judging import JudgeSource, Ledger
+from ..judging import JudgeSource, LedgerLike
 from ..records import Response, Task, count_of, fingerprint, to_json
 from ..records.tables import plain
 from ..rewards import RewardSource, trivial
@@ -65,7 +65,7 @@ def train(
     reward: RewardSource | None = None,
     heldout: TaskSource | None = None,
     out: str | Path | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerLike = None,
     resume: bool | None = None,
     on_step: OnStep | None = None,
     **changes: Any,

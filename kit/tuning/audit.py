@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..data import TaskSet
 from ..errors import DataError, MissingError
-from ..judging import JudgeSource, Ledger, Usage, estimate, judge_of
+from ..judging import JudgeSource, LedgerLike, Usage, estimate, judge_of
 from ..judging import judge as run_judge
 from ..plots import Figure, forest
 from ..records import Response, Task, leaves
@@ -223,7 +223,7 @@ def estimate_audit(
     tasks: TaskSet | Sequence[Task],
     responses: Iterable[Response] | None = None,
     *,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerLike = None,
 ) -> Usage:
     """What an audit takes: calls, tokens and dollars of the plain answers and of each change."""
     material, usage = ChangedAnswers(judge, tasks, responses), Usage()

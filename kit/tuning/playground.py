@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..data import TaskSet, save
 from ..errors import KitError, MissingError
-from ..judging import Ledger, Usage, estimate, format_cost, judge, open_ledger
+from ..judging import LedgerLike, Usage, estimate, format_cost, judge, open_ledger
 from ..plots import Html, side_by_side, template
 from ..records import Response, count_of, group
 from ..rewards import grade
@@ -46,7 +46,7 @@ class Playground:
         *,
         judge: WorkbenchJudge,
         out: str | Path = ".",
-        ledger: Ledger | str | Path | bool | None = None,
+        ledger: LedgerLike = None,
     ):
         self.tasks, self.judge, self.out = tasks, judge, Path(out)
         self.ledger = open_ledger(ledger)
