@@ -35,9 +35,12 @@ def resolve(name: str) -> str:
         from ..data import small_model
 
         return str(small_model())
-    path = Path(name).expanduser()
-    is_folder = name.startswith((".", "/", "~")) or path.is_dir()
-    return str(path) if is_folder else name
+    return str(Path(name).expanduser()) if is_folder(name) else name
+
+
+def is_folder(name: str) -> bool:
+    """True where a model's name is that of a folder, which may be missing."""
+    return name.startswith((".", "/", "~")) or Path(name).is_dir()
 
 
 def base(

@@ -17,6 +17,7 @@ from ..evaluation import (
     Weights,
     base,
     complete_tokenizer,
+    is_folder,
     messages,
     resolve,
     tokenizer_of,
@@ -238,14 +239,17 @@ def card(run: str | Path) -> str:
     """A model card in Markdown; every number is from the run's own files."""
     stage = finished_stage(run)
     settings, metrics = stage.settings, stage.metrics
-    # the hub refuses a base model that is no name of its own, such as the folder of the stage before
     model = SMOL[1] if settings["model"] in SMOL else settings["model"]
+    # where a folder lies on this machine is no reader's business
+    if is_folder(model):
+        settings["model"] = Path(model).name
+    if settings["adapter"]:
+        settings["adapter"] = "/".join(Path(settings["adapter"]).parts[-2:])
     # a card must not claim what was not measured
     return str(
         jinja2.Template((CONFIGS / "card.md").read_text("utf-8")).render(
-            base_model=model
-            if (model.count("/") == 1 and not Path(model).expanduser().exists())
-            else "",
+            # the hub refuses a base model that is no name of its own
+            base_model="" if is_folder(model) or model.count("/") != 1 else model,
             base_name=Path(metrics["base"]).name,
             sentence=stage.gain.sentence,
             metrics=metrics,

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -216,6 +216,10 @@ def build(
     # `report_to: wandb` or `none`, as TRL's own configs write it
     if isinstance(names := values.get("report_to"), str):
         values["report_to"] = names.replace(",", " ").replace("none", "").split()
+    # msgspec would name neither the valid stages nor the nearest
+    stages = get_args(Method)
+    place = f"{where}, stage (one of {', '.join(stages)})"
+    require_name("stage", values.get("stage", "grpo"), stages, where=place)
     settings = make(Settings, values, where=where)
     for name in settings.report_to:
         # a folder that a tracker left here has a spec, too, but no origin

@@ -581,6 +581,8 @@ def test_the_ledger_pays_nothing_twice_and_a_merged_export_answers_alike(tmp_pat
         eval_temperature=0,
     )
     assert [r.text for r in again.before.responses] == direct[4:]
+    card = training.card(again.folder)
+    assert "| model | merged |" in card and str(tmp_path) not in card
     assert (
         training.export(result.folder, "adapter", tmp_path / "a") / "adapter_config.json"
     ).exists()

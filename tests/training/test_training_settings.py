@@ -132,6 +132,7 @@ def test_unknown_names_are_reported_all_at_once_with_the_nearest():
     [
         ({"lr": "1e-5"}, "lr"),
         ({"group_size": 1}, "no baseline"),
+        ({"stage": "stf"}, "(?s)stage 'stf'.*sft, dpo, grpo.*did you mean 'sft'"),
         ({"preset": "rlvrr"}, "'rlvr'"),
         ({"options": {"learning_rat": 1}}, "learning_rate"),
         ({"options": {"learning_rate": 1.0}}, "'lr'"),
