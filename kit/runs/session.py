@@ -86,7 +86,7 @@ class Session:
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
         if isinstance(estimate, Estimate):
             self._record.metrics[name] = {
-                **estimate.as_dict(),
+                **vars(estimate),
                 "sentence": estimate.sentence,
                 "caption": caption,
             }

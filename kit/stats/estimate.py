@@ -11,7 +11,7 @@ Some limits come after it: those of a difference of equal columns (rule of three
 
 import html
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -158,10 +158,6 @@ class Estimate(PrintedResult):
         # NaN fails both tests: where there is no interval, nothing is excluded.
         return self.low > value or self.high < value
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by name; `Estimate(**d)` reads them back."""
-        return asdict(self)
-
     def plot(self, **options: Any) -> Figure:
         """The estimate as a forest of one line (plotly); its title is the sentence."""
         return forest(
@@ -217,7 +213,9 @@ def cluster_variance(
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
         return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
-    rows, robust = np.bincount(group, w), _robust_variance(psi, group)
+    rows, total = np.bincount(group, w), np.bincount(group, psi)
+    # without a model; a few clusters lie nearer to their own mean than to the true one
+    robust = float(total @ total) * len(total) / max(len(total) - 1, 1)
     n_effective, pairs = kish_size(rows), float(rows @ rows) - n
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
@@ -230,13 +228,6 @@ def cluster_variance(
     model = square / max(n - 1, 1) * float(squares @ effect)
     df = max(kish_size(effect * squares / rows) - 1, 1.0)
     return ClusterVariance(max(model, robust), df, n_effective)
-
-
-def _robust_variance(psi: Floats, group: Ints) -> float:
-    """The variance as the sums of influences by cluster show it, without a model."""
-    total = np.bincount(group, psi)
-    # A few clusters lie nearer to their own mean than to the true one.
-    return float(total @ total) * len(total) / max(len(total) - 1, 1)
 
 
 def _cautious_icc(icc: float, pairs: float, psi: Floats, group: Ints) -> float:

@@ -113,7 +113,7 @@ def test_numbers() -> None:
     assert format_interval(0.29, 0.29) == "[.29, .29]"
     e = stats.mean([1, 0, 1])
     # repr, because NaN is equal to nothing
-    assert repr(Estimate(**e.as_dict())) == repr(e) and float(e) == e.value
+    assert repr(Estimate(**vars(e))) == repr(e) and float(e) == e.value
 
 
 def gain(value: float, half: float, n: int, **more: float) -> Estimate:
