@@ -629,8 +629,9 @@ def parts_of_rows(
 
 def small_parts(rows: pd.DataFrame) -> str:
     """Which parts have too few prompts, as a sentence; empty where all have enough."""
-    prompts = rows.groupby("part")["cluster"].nunique()
-    prompts = prompts.reindex(PART_NAMES, fill_value=0)
+    prompts = (
+        rows.groupby("part")["cluster"].nunique().reindex(PART_NAMES, fill_value=0)
+    )
     few = ", ".join(prompts.index[prompts < MIN_PROMPTS])
     return f"fewer than {MIN_PROMPTS} prompts fall into {few}" if few else ""
 
