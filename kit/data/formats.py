@@ -413,14 +413,15 @@ def read_labels(row: Row) -> None:
     ids = (row.need_id(IDS[0]), row.need_id(IDS[1]), row.need_id(IDS[2]))
     label, points = {row.take("rater"): row.take("label")}, row.take("points")
     about = {"text": "-", "levels": row.json(list, "levels")}
-    if points:
-        about |= {"points": points, "scale": "points"}
     for key in FOR_RATERS:
         row.take(key)
     meta = dict(row)
-    # The order of levels must be that of the task, which is known when both are joined.
+    # Levels, in their order, and points must be those of the task, which is known when both are joined.
     if about["levels"]:
         meta["levels"] = about["levels"]
+    if points:
+        meta["points"] = points
+        about |= {"points": points, "scale": "points"}
     try:
         add_label(row, ids, label, make_criterion(about, "-"), **meta)
     except DataError as e:

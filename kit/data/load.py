@@ -316,12 +316,16 @@ class _Reader:
                 # Where the row has its id, it is refused again.
                 renames=near_names(tuple(row), ()),
             )
+        names = READ_BY_A_FORM
+        # In other forms a level is a word of its own.
+        if self.format in ("table", "labels"):
+            names |= {"levels"}
         for name, value in row.items():
-            near = near_names((name,), READ_BY_A_FORM)
+            near = near_names((name,), names)
             ours = near.get(name, "")
             if sorted(ours) != sorted(name.lower()):
-                near = near_names((name,), READ_BY_A_FORM, cutoff=SLIP)
-            if (near or name in READ_BY_A_FORM) and value not in ("", [], {}):
+                near = near_names((name,), names, cutoff=SLIP)
+            if (near or name in names) and value not in ("", [], {}):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}; this name, or one like it, "
                     "means something in others",
@@ -354,6 +358,12 @@ class _Reader:
                     f"there are two different answers or labels {' / '.join(key)}",
                     fix="correct one, or give it an id (a label: a rater) of its own",
                 )
+        # A table repeats an answer in the row of each criterion.
+        if new and self.format != "table" and new.keys() <= self.records.keys():
+            row.note(
+                "equal-rows",
+                "the row is equal to an earlier one; one of them counts",
+            )
         self.records |= new
         if row.task:
             self.tasks[row.task.id] = row.task

@@ -546,7 +546,7 @@ def check_labels(
 ) -> None:
     """DataError for a label of people on another scale than its criterion, or whose levels run in another order.
 
-    A label has the levels of its own file in its meta. The criterion's own labels have none there.
+    A label has the levels or points of its own file in its meta. The criterion's own labels have none there.
     """
     criteria = {(t.id, c.id): c for t in tasks for c in t.criteria}
     for v in labels:
@@ -560,10 +560,11 @@ def check_labels(
                 where=where,
                 fix="write a level's text or points as 3/5, with levels or points beside the label",
             )
-        ours, theirs = list(criterion.levels), v.meta.get("levels")
+        ours = list(criterion.levels) or criterion.points
+        theirs = v.meta.get("levels") or v.meta.get("points")
         if ours and theirs and ours != theirs:
             raise DataError(
-                f"the label {name} has the levels {theirs}, its criterion has {ours}",
+                f"the label {name} has the levels or points {theirs}, its criterion has {ours}",
                 where=where,
-                fix="write the same levels in the same order, worst first",
+                fix="write the same levels in the same order, worst first, or the same number of points",
             )

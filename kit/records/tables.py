@@ -152,11 +152,9 @@ class Verdicts(list[Verdict]):
 
     def causes(self) -> pd.DataFrame:
         """A DataFrame of what is unknown: cause, verdicts, meaning, what to do."""
-        rows = [
-            (cause, n, *FAILURES[cause]) for cause, n in self.failures.most_common()
-        ]
         return pd.DataFrame(
-            rows, columns=["cause", "verdicts", "meaning", "what to do"]
+            [(x, n, *FAILURES[x]) for x, n in self.failures.most_common()],
+            columns=["cause", "verdicts", "meaning", "what to do"],
         )
 
     def __repr__(self) -> str:

@@ -150,10 +150,7 @@ def test_sets_are_joined_by_equal_ids():
 
 @pytest.mark.parametrize(
     ("change", "lost"),
-    [
-        ({"task_id": "T"}, "answer T / r"),
-        ({"labels": {"c2": "met"}}, "label t / r / c2"),
-    ],
+    [({"task_id": "T"}, "answer T / r"), ({"labels": {"c2": "met"}}, "label t / r / c2")],
 )
 def test_a_join_names_the_first_lost_id(change, lost):
     tasks = load([{"id": "t", "prompt": "p", "rubrics": ["x"]}])

@@ -63,6 +63,10 @@ FORMS = {  # the same for rows of other forms: the whole row
     "slip of an id": ({"task_di": "t", "response_id": "r", "response": "a"}, ["{'task_di': 'task_id'}"]),
     "id of a label": ({"task_id": "t", "response_id": "r", "cid": "k", "label": "met"}, ["{'cid': 'criterion_id'}"]),
     "level": ({"task_id": "t", "response_id": "r", "criterion_id": "k", "label": "warm"}, ["'levels'", "'points'"]),
+    "levels of a label": (
+        {"task_id": "t", "response_id": "r", "criterion_id": "k", "label": "met", "levles": '["a", "b"]'},
+        ["{'levles': 'levels'}"],
+    ),
     "all ids": ({"tid": "t", "answer_id": "r", "cid": "k", "label": "met"}, ["'answer_id': 'response_id'"]),
     "grade": ({"task_id": "t", "response_id": "r", "criterion_id": "k", "grade": "met"}, ["{'grade': 'label'}"]),
     "text of an answer": ({"task_id": "t", "response_id": "r", "text": "a"}, ["{'text': 'response'}"]),
@@ -205,8 +209,13 @@ def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():
     row = {"prompt": "p", "completion": "c"}
     s = load([row, row, {**row, "completion": "d"}])
     assert len(s) == 3 == len({t.id for t in s}) == len(s.responses)
-    assert [(f.code, f.rows) for f in s.findings] == [("equal-rows", 1)]
+    label = {"task_id": "t", "response_id": "r", "criterion_id": "k", "label": "met"}
+    for same in (s, load([label, label])):
+        assert [(f.code, f.rows) for f in same.findings] == [("equal-rows", 1)]
     assert "two different tasks have the id 'good'" in message([GOOD, {**GOOD, "prompt": "q"}])
+
+
+LABELLED = {**TABLE, "response": "r", "response_id": "r", "label": "met"}
 
 
 @pytest.mark.parametrize(
@@ -214,32 +223,26 @@ def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():
     [
         [TABLE, {**TABLE, "prompt": "q"}],
         [TABLE, {**TABLE, "criterion": "y"}],
-        [
-            {**TABLE, "response": "r", "response_id": "r"},
-            {**TABLE, "response": "s", "response_id": "r"},
-        ],
-        [{**TABLE, "response": "r", "label": "met"}, {**TABLE, "response": "r", "label": "unmet"}],
+        [LABELLED, {**LABELLED, "response": "s", "label": None}],
+        [LABELLED, {**LABELLED, "label": "unmet"}],
     ],
 )
 def test_rows_of_a_table_that_disagree_are_refused(rows):
     assert "row 2" in message(rows)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        TABLE,
-        {"task_id": "t", "response": "r"},
-        {k: v for k, v in TABLE.items() if k != "criterion_id"},
-    ],
-)
+MADE_ID = {k: v for k, v in TABLE.items() if k != "criterion_id"}
+
+
+@pytest.mark.parametrize("row", [TABLE, {"task_id": "t", "response": "r"}, MADE_ID])
 def test_an_equal_row_of_a_table_or_of_answers_is_refused(row):
     assert "row 2" in message([row, row])
 
 
 def test_a_label_on_another_scale_does_not_join():
     scale = {"id": "k", "text": "x", "levels": ["0", "1", "2"]}
-    tasks = load([{"id": "t", "prompt": "p", "rubrics": [scale]}])
+    points = {"id": "p", "text": "x", "scale": "points", "points": 10}
+    tasks = load([{"id": "t", "prompt": "p", "rubrics": [scale, points]}])
     labels = load([{"task_id": "t", "response_id": "r", "response": "a", "labels": {"k": "1"}}])
     with pytest.raises(DataError, match="t / r / k is met or unmet"):
         tasks.joined(labels)
@@ -248,6 +251,9 @@ def test_a_label_on_another_scale_does_not_join():
     with pytest.raises(DataError, match="t / r / k .*'2', '1', '0'.*'0', '1', '2'"):
         tasks.joined(load([{"task_id": "t", "response_id": "r", "response": "a"}])).joined(labels)
     with pytest.raises(DataError, match="'2', '1', '0'"):
+        table([], human=labels, tasks=tasks)
+    labels = load([{**ids, "criterion_id": "p", "label": "3/5", "points": 5}])
+    with pytest.raises(DataError, match="points 5, its criterion has 10"):
         table([], human=labels, tasks=tasks)
 
 
