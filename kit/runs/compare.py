@@ -11,7 +11,9 @@ from ..records import Run
 from ..stats import over_seeds as mean_over_seeds
 from .folders import find, metrics_of
 
-Runs = str | Path | Sequence[tuple[Path, Run]] | None
+# What `find` gives: (folder, record) of each run.
+FoundRuns = Sequence[tuple[Path, Run]]
+Runs = str | Path | FoundRuns | None
 METRIC_COLUMNS = [
     "notebook", "metric", "setting", "seedless", "seed", "value", "low", "high", "n", "run", "estimate",
 ]  # fmt: skip
@@ -20,16 +22,12 @@ SEED_COLUMNS = [
 ]  # fmt: skip
 
 
-def pairs(runs: Runs) -> list[tuple[Path, Run]]:
+def pairs(runs: Runs) -> FoundRuns:
     """(folder, record) of runs; a folder is searched."""
-    return (
-        find(runs) if runs is None or isinstance(runs, (str, Path)) else list(runs)
-    )
+    return find(runs) if runs is None or isinstance(runs, str | Path) else runs
 
 
-def differences(
-    runs: Sequence[tuple[Path, Run]], *, but: Sequence[str] = ()
-) -> dict[Path, str]:
+def differences(runs: FoundRuns, *, but: Sequence[str] = ()) -> dict[Path, str]:
     """For each folder the parameters that set its run apart from others of its notebook: "seed=1, steps=20".
 
     but : parameters to leave out. Folders (`..._dir`) are where, not what, and are left out too.
@@ -103,11 +101,12 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         for name, m in metrics_of(run).items()
         if contains in name and isinstance(m.value, int | float)
     ]
-    frame = pd.DataFrame(rows, columns=METRIC_COLUMNS)
-    # Stable, so that of equal settings the newest run stays last.
-    return frame.astype(
-        dict.fromkeys(("value", "low", "high", "n"), float)
-    ).sort_values(["notebook", "metric"], kind="stable", ignore_index=True)
+    return (
+        pd.DataFrame(rows, columns=METRIC_COLUMNS)
+        .astype(dict.fromkeys(("value", "low", "high", "n"), float))
+        # Stable, so that of equal settings the newest run stays last.
+        .sort_values(["notebook", "metric"], kind="stable", ignore_index=True)
+    )
 
 
 def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
@@ -116,8 +115,9 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     The column `estimate` holds the Estimate. One seed says nothing about others and has no row.
     """
     rows = []
-    metrics = compare(runs, contains=contains)
-    for names, group in metrics.groupby(["notebook", "metric", "seedless"]):
+    for names, group in compare(runs, contains=contains).groupby(
+        ["notebook", "metric", "seedless"]
+    ):
         # The same seed twice, under other code say, is no new draw: the later one counts.
         group = group.drop_duplicates("seed", keep="last")
         if len(group) > 1:
@@ -129,14 +129,22 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
                 seeds=group["seed"].tolist(),
                 bounds=bounds,
             )
-            ends = mean.value, mean.low, mean.high, len(group)
-            rows.append((*names, *ends, values.min(), values.max(), mean))
+            rows.append(
+                (
+                    *names,
+                    mean.value,
+                    mean.low,
+                    mean.high,
+                    len(group),
+                    values.min(),
+                    values.max(),
+                    mean,
+                )
+            )
     return pd.DataFrame(rows, columns=SEED_COLUMNS)
 
 
-def settings_grids(
-    runs: Sequence[tuple[Path, Run]], seeds: pd.DataFrame
-) -> dict[str, pd.DataFrame]:
+def settings_grids(runs: FoundRuns, seeds: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """For each notebook a table of results: a row for each setting, a column for each metric that varied.
 
     seeds : rows of `over_seeds`; their means take the place of single runs.

@@ -11,7 +11,6 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -55,7 +54,7 @@ def find_notebook(name: str | Path) -> Path:
     raise MissingError(
         f"there is no notebook {str(name)!r}",
         where=str(paths.notebooks()),
-        fix="one of: " + ", ".join(map(attrgetter("stem"), books)),
+        fix="one of: " + ", ".join(book.stem for book in books),
     )
 
 
@@ -161,7 +160,7 @@ def find_folder(name: str | Path) -> Path:
     ):
         if place.is_dir():
             return place.resolve()
-    names = map(attrgetter("name"), [*base.glob("*/"), *base.glob("*/*/")])
+    names = [at.name for depth in ("*/", "*/*/") for at in base.glob(depth)]
     raise MissingError(
         "there is no such folder",
         where=str(name),

@@ -50,8 +50,9 @@ def run(
     again : run from the start although the same run is finished. echo : receives a line per cell.
     A cell that fails leaves the executed notebook; `load(folder).status` is then "failed".
     """
-    book = folders.find_notebook(notebook)
-    plan = folders.plan(book, values or {}, profile=profile)
+    plan = folders.plan(
+        folders.find_notebook(notebook), values or {}, profile=profile
+    )
     base = Path(out or paths.runs()).expanduser().resolve()
     return _run_plan(plan, base, again=again, echo=echo)
 
@@ -142,8 +143,6 @@ def _run_kernel(
             cls, nb_man: Any, kernel_name: str, **_: object
         ) -> None:
             with tempfile.TemporaryDirectory(prefix="kit-") as sockets:
-                # Sockets of this user, because others can read TCP ports.
-                manager = {"transport": "ipc", "ip": f"{sockets}/kernel"}
                 client = papermill.engines.PapermillNotebookClient(
                     nb_man,
                     kernel_name=kernel_name,
@@ -154,7 +153,15 @@ def _run_kernel(
                     stdout_file=log,
                     stderr_file=log,
                     on_cell_start=_cell_echo(nb_man.nb.cells, echo),
-                    config=Config({"KernelManager": manager}),
+                    # Sockets of this user, because others can read TCP ports.
+                    config=Config(
+                        {
+                            "KernelManager": {
+                                "transport": "ipc",
+                                "ip": f"{sockets}/kernel",
+                            }
+                        }
+                    ),
                 )
                 client.execute(
                     env={

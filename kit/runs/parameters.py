@@ -62,11 +62,10 @@ class Parameter(msgspec.Struct, frozen=True):
 def code_cells(notebook: Path) -> list[dict[str, Any]]:
     """The cells of code of a notebook file, each with its source as one text."""
     try:
-        rows = json.loads(Path(notebook).read_text("utf-8"))["cells"]
-        # The format allows a text or a list of lines.
         return [
+            # The format allows a text or a list of lines.
             {**row, "source": "".join(row["source"])}
-            for row in rows
+            for row in json.loads(Path(notebook).read_text("utf-8"))["cells"]
             if row["cell_type"] == "code"
         ]
     except (OSError, ValueError, KeyError, TypeError) as e:
@@ -97,9 +96,8 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
                 where=where,
                 fix="write `name = literal`; 0 or an empty text stand for nothing",
             )
-        last_line = lines[(line.end_lineno or line.lineno) - 1]
-        meaning = last_line[line.end_col_offset :].decode().strip(" #;")
-        out[name] = Parameter(name, default, meaning)
+        comment = lines[(line.end_lineno or line.lineno) - 1][line.end_col_offset :]
+        out[name] = Parameter(name, default, comment.decode().strip(" #;"))
     return out
 
 

@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ from ..errors import DataError
 from ..records import Run, count_of, group
 from ..stats import Estimate, format_number
 from ..system import paths
-from .compare import over_seeds, overview, pairs, settings_grids
-from .folders import Kept, Metric, kept_by, metrics_of
+from .compare import FoundRuns, over_seeds, overview, settings_grids
+from .folders import Kept, Metric, find, kept_by, metrics_of
 
-Pairs = Sequence[tuple[Path, Run]]
 ROWS = 60  # of a table
 FIGURE = "application/vnd.plotly.v1+json"
 DISTRUST = "What should you distrust?"
@@ -37,7 +35,7 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     """
     base = Path(folder or paths.runs()).expanduser().resolve()
     path = Path(out or base / "report.html").expanduser().resolve()
-    runs = pairs(base)
+    runs = find(base)
     if not runs:
         raise DataError(
             "there is no run to report", where=str(base), fix="kit run NOTEBOOK"
@@ -56,17 +54,20 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         *doubts[:2],
         f"All {count_of(len(doubts), 'caveat')} stand at the end.",
     ]
-    # Answers first: whoever opens the page wants them, and may stop there.
-    blocks = [
-        _what_ran(runs),
-        *cards,
-        plots.Card(DISTRUST, None, "\n".join(first), link=last.anchor),
-        *sections,
-        _comparisons(runs, seeds),
-        plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
-        last,
-    ]
-    return plots.page("Rubric rewards: report", blocks, path=path)
+    return plots.page(
+        "Rubric rewards: report",
+        # Answers first: whoever opens the page wants them, and may stop there.
+        [
+            _what_ran(runs),
+            *cards,
+            plots.Card(DISTRUST, None, "\n".join(first), link=last.anchor),
+            *sections,
+            _comparisons(runs, seeds),
+            plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
+            last,
+        ],
+        path=path,
+    )
 
 
 def _notebook_section(
@@ -74,7 +75,7 @@ def _notebook_section(
 ) -> plots.Section:
     """The newest run of a notebook, under the first question that it answers, which says more than its name."""
     write_notebook_page(folder / f"{run.notebook}.ipynb")
-    questions = filter(is_question, map(attrgetter("title"), answers))
+    questions = (card.title for card in answers if is_question(card.title))
     return plots.Section(
         next(questions, run.notebook),
         [*answers, _links(folder, run, base), *_results(folder, run)],
@@ -110,7 +111,7 @@ def write_notebook_page(book: Path) -> None:
     plots.page(f"Executed notebook {book.stem}", [plots.Html(body)], path=page)
 
 
-def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
+def newest(runs: FoundRuns) -> dict[str, tuple[Path, Run]]:
     """The newest finished run of each notebook, in the order of the notebooks."""
     done = {
         # Runs come oldest first, so a later one takes an earlier one's place.
@@ -121,7 +122,7 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
     return dict(sorted(done.items()))
 
 
-def _what_ran(runs: Pairs) -> str:
+def _what_ran(runs: FoundRuns) -> str:
     """What was run, when, with which judges and data."""
     done = sum(run.status == "done" for _, run in runs)
     times = sorted((run.started or "")[:16].replace("T", " ") for _, run in runs)
@@ -183,8 +184,10 @@ def _means_over_seeds(seeds: pd.DataFrame) -> dict[str, tuple[Estimate, str]]:
     means = {}
     for row in seeds.drop_duplicates("metric", keep=False).to_dict("records"):
         span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-        text = f"Mean over {row['seeds']} seeds, which gave {span}."
-        means[row["metric"]] = row["estimate"], text
+        means[row["metric"]] = (
+            row["estimate"],
+            f"Mean over {row['seeds']} seeds, which gave {span}.",
+        )
     return means
 
 
@@ -237,7 +240,7 @@ def _read(folder: Path, result: Kept) -> Any:
     return pd.read_json(io.StringIO(text), orient="split").head(ROWS)
 
 
-def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> plots.Section:
+def _comparisons(runs: FoundRuns, seeds: pd.DataFrame) -> plots.Section:
     blocks: list[Any] = []
     for book, grid in settings_grids(runs, seeds).items():
         blocks += [f"{book}: {GRID}", grid.head(ROWS)]
@@ -248,7 +251,7 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> plots.Section:
     return plots.Section("Do seeds and settings change a result?", blocks)
 
 
-def _run_table(runs: Pairs, base: Path) -> plots.Html:
+def _run_table(runs: FoundRuns, base: Path) -> plots.Html:
     """All runs, with links to the executed notebook and to pages that a run wrote."""
     columns = ["run", "notebook", "setting", "status", "seconds", "GiB"]
     # Escaped here, because the links need a table that is not escaped.
@@ -259,8 +262,11 @@ def _run_table(runs: Pairs, base: Path) -> plots.Html:
 
 def _links(folder: Path, run: Run, base: Path) -> plots.Html:
     # A notebook's training has its page one folder below.
-    pages = [*sorted(folder.glob("*.html")), *sorted(folder.glob("*/*.html"))]
-    files = [folder / f"{run.notebook}.ipynb", *pages]
+    files = [
+        folder / f"{run.notebook}.ipynb",
+        *sorted(folder.glob("*.html")),
+        *sorted(folder.glob("*/*.html")),
+    ]
     links = (
         # Relative: the folder can be sent as a whole.
         f'<a href="{html.escape(os.path.relpath(file, base))}">{html.escape(file.name)}</a>'
@@ -270,7 +276,7 @@ def _links(folder: Path, run: Run, base: Path) -> plots.Html:
     return plots.Html(f"<p>{' '.join(links)}</p>")
 
 
-def caveats(runs: Pairs) -> Iterator[str]:
+def caveats(runs: FoundRuns) -> Iterator[str]:
     """What to doubt, one sentence each: unfinished runs, few clusters, unknown values, many looks."""
     unfinished = [(folder, run) for folder, run in runs if run.status != "done"]
     for folder, run in unfinished[:5]:
@@ -309,8 +315,7 @@ def _doubts_of(run: Run) -> dict[str, list[str]]:
             doubts["no interval"].append(f"{name} ({estimate.note or 'no rows'})")
         # Rows of one cluster resemble each other: an interval from few rests on its assumptions.
         elif 0 < estimate.units < 10:
-            clusters = count_of(estimate.units, "cluster")
             doubts["the interval rests on few clusters"].append(
-                f"{name} ({clusters})"
+                f"{name} ({count_of(estimate.units, 'cluster')})"
             )
     return doubts

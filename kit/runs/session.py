@@ -191,21 +191,19 @@ def _plan_of(notebook: str, params: Mapping[str, Any]) -> folders.Plan:
     values = {k: params[k] for k in parameters.read(book) if k in params}
     plan = folders.plan(book, values)
     for name, value in values.items():
-        number = plan.values[name]
         # YAML 1.1, which papermill reads, takes 1e-5 for a text.
-        if isinstance(value, str) and not isinstance(number, str):
+        if isinstance(value, str) and not isinstance(plan.values[name], str):
             raise DataError(
                 f"{name} is the text {value!r}",
                 where="parameters",
-                fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
+                fix=f"write {plan.values[name]!r}, for a number like 1e-5 also 1.0e-5",
             )
     return plan
 
 
 def _free_folder(name: str, number: int = 1) -> tuple[Path, FileLock]:
     """The folder of a run and its lock; where another process writes the run, one beside it."""
-    beside = f"-{number}" if number > 1 else ""
-    folder = paths.runs() / f"{name}{beside}"
+    folder = paths.runs() / (name if number == 1 else f"{name}-{number}")
     # A singleton, because the cell may be run again.
     lock = FileLock(lock_of(folder), is_singleton=True)
     try:
