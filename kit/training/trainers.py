@@ -73,7 +73,7 @@ def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
     # a batch serves several updates
     need = math.ceil(settings.steps / settings.updates) * settings.prompts_per_step
     out: list[Task] = []
-    for n in range(-(-need // len(tasks))):
+    for n in range(math.ceil(need / len(tasks))):
         out += random.Random(f"{settings.seed}/{n}").sample(tasks, len(tasks))
     return out[:need]
 
