@@ -159,8 +159,9 @@ def _inspection(tasks: Any, findings: Any, lint: bool) -> Iterator[Any]:
     if tasks.tasks:
         yield from (kit.summarize(tasks).table(), str(findings))
     if lint:
-        rows = (((f.severity, f.message), f) for f in findings.findings)
-        for equal in group(rows).values():
+        for equal in group(
+            ((f.severity, f.message), f) for f in findings.findings
+        ).values():
             yield _line_of(*equal)
 
 
@@ -339,15 +340,12 @@ def answer(
     kit.save(out, kit.data.TaskSet(responses=answers.responses))
     number = len(answers.responses)
     cut = sum(response.truncated for response in answers.responses)
-    lines = [
-        f"{count_of(number, 'answer')} to {count_of(len(answers), 'prompt')}: {out}"
-    ]
-    if cut:
-        lines.append(
-            f"{count_of(cut, 'answer')} cut at {max_tokens} tokens; --max-tokens raises the limit"
-        )
+    note = f"{count_of(cut, 'answer')} cut at {max_tokens} tokens; --max-tokens raises the limit"
     return Output(
-        lines=lines,
+        lines=[
+            f"{count_of(number, 'answer')} to {count_of(len(answers), 'prompt')}: {out}",
+            note if cut else "",
+        ],
         data={
             "answers": number,
             "prompts": len(answers),
@@ -524,9 +522,8 @@ def agree(
         labels: a file, or several with commas
         answers: file of answers, where the labels do not hold them
     """
-    both = _joined(tasks, answers)
     agreement = kit.agreement_report(
-        both, _labels(labels), kit.load(verdicts).verdicts
+        _joined(tasks, answers), _labels(labels), kit.load(verdicts).verdicts
     )
     return Output(
         lines=[agreement.describe(text_table)],
@@ -733,12 +730,11 @@ def train(
     """
     if names or not config:
         table, others = kit.training.reference(), kit.training.renames()["renames"]
-        pairs = [f"  {old}: {new}" for old, new in others.items()]
         return Output(
             lines=[
                 table,
                 "\nnames of other systems, and ours:",
-                *pairs,
+                *(f"  {old}: {new}" for old, new in others.items()),
             ],
             data={"settings": table, "renames": others},
             # Without a config there is nothing to train, which is no success.
@@ -753,9 +749,14 @@ def train(
         profiles.resolve(profile).name == "cluster"
         and "WORLD_SIZE" not in os.environ
     ):
-        flag = "--resume" if resume else ""
         lines = _launch_lines(
-            command_line("train", config, flag, profile="cluster", set=set)
+            command_line(
+                "train",
+                config,
+                "--resume" if resume else "",
+                profile="cluster",
+                set=set,
+            )
         )
         return Output(lines=lines, data=lines)
     result = kit.training.train(config, resume=resume or None, **changes)
@@ -768,9 +769,8 @@ def train(
 
 def _launch_lines(command: str) -> list[str]:
     """The lines that start a training in several processes."""
-    folder = kit.training.CONFIGS
-    launch = (folder / "launch.txt").read_text("utf-8")
-    zero3 = shlex.quote(str(folder / "zero3.json"))
+    launch = (kit.training.CONFIGS / "launch.txt").read_text("utf-8")
+    zero3 = shlex.quote(str(kit.training.CONFIGS / "zero3.json"))
     return str(launch.format(command=command, zero3=zero3)).splitlines()
 
 
@@ -938,8 +938,11 @@ def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
     model = kit.judging.prices.catalog()["default"]
     warning = kit.judging.prices.shutdown_warning(model)
-    remedy = "name another one with --model" if warning else ""
-    yield "judge model", warning or model, remedy
+    yield (
+        "judge model",
+        warning or model,
+        "name another one with --model" if warning else "",
+    )
     key = (
         "set"
         if "OPENAI_API_KEY" in os.environ
@@ -987,8 +990,7 @@ def _spare_other_answers(out: Path, source: str) -> None:
     if not (out.exists() and out.stat().st_size):
         return
     old = kit.load(out)
-    sources = {response.source for response in old.responses}
-    if old.tasks or old.verdicts or sources != {source}:
+    if old.tasks or old.verdicts or {r.source for r in old.responses} != {source}:
         raise kit.DataError(
             f"{out} holds something else than answers of {source!r}, and would be replaced",
             fix=f"--out {_free_name(out)}",

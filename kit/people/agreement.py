@@ -177,10 +177,10 @@ class AgreementReport:
                 if row[name] and pd.notna(row[name])
             ]
             head = (
-                f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}\n"
-                f"  the judge says {row['status']} ({row['value']:g}), people {row['human']:g} "
+                "{task} / {response} / {criterion}: {text}\n"
+                "  the judge says {status} ({value:g}), people {human:g} "
                 "(1 is met, or the best level)"
-            )
+            ).format_map(row)
             blocks.append("\n".join([head, *texts]))
         return "\n\n".join(blocks)
 

@@ -82,9 +82,14 @@ def explain(
     paid: 1.000
     """
     composer = Composer.from_config(reward)
-    pairs = composer.answers_to_judge([(task, answer)])
     with borrow_ledger(ledger) as store:
-        verdicts = wait(ajudge_pairs(pairs, judge=judge, ledger=store))
+        verdicts = wait(
+            ajudge_pairs(
+                composer.answers_to_judge([(task, answer)]),
+                judge=judge,
+                ledger=store,
+            )
+        )
         calls = _call_sections(store, verdicts)
     grade = composer.grade(task, answer, verdicts)
     paid = f"paid: {format_number(grade.score)}"
@@ -127,8 +132,10 @@ def _call_sections(
 
 def _verdict_line(v: Verdict) -> str:
     value, p = format_number(v.value), format_number(v.p, 2)
-    reason = v.reason or v.failure or "no reason was given"
-    return f"{v.criterion_id}: {v.status}, value {value}, P(met) {p} ({v.judge}): {reason}"
+    return (
+        f"{v.criterion_id}: {v.status}, value {value}, P(met) {p} ({v.judge}): "
+        f"{v.reason or v.failure or 'no reason was given'}"
+    )
 
 
 def _arithmetic(

@@ -95,8 +95,10 @@ def grade(
                 where="grade",
                 fix="give responses=",
             )
-        ids = dict.fromkeys(v.answer_ids for v in verdicts)
-        responses = [Response(task_id=task, id=name, text="") for task, name in ids]
+        responses = [
+            Response(task_id=task, id=name, text="")
+            for task, name in dict.fromkeys(v.answer_ids for v in verdicts)
+        ]
     both = TaskSet(tasks=tasks_of(tasks), responses=list(responses))
     both.check("grade")
     pairs = [(both.by_id[r.task_id], r) for r in both.responses]

@@ -143,11 +143,10 @@ class Session:
         folders.save(self.folder, run)
 
     def __repr__(self) -> str:
-        versions = self._record.versions
+        packages = "python {python}, kit {kit}, torch {torch}, transformers {transformers}, trl {trl}"
         return (
             f"run {self.folder.name}: profile {self.profile.name} ({self.profile.why})\n"
-            f"{device.choose()}\npython {versions['python']}, kit {versions['kit']}, torch {versions['torch']}, "
-            f"transformers {versions['transformers']}, trl {versions['trl']}"
+            f"{device.choose()}\n{packages.format_map(self._record.versions)}"
         )
 
 
