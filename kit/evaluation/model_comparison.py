@@ -145,10 +145,15 @@ class ModelComparison:
 
     @property
     def sentence(self) -> str:
-        """What may be claimed: which models are better or worse than the first one."""
+        """What may be claimed: which models are better or worse than the first one, and what is unknown."""
         words = [f"{m} is {_describe_gap(e)}" for m, e in self.differences.items()]
         prompts = count_of(len(self.rewards_by_prompt), "prompt")
-        return f"Compared with {self.models[0]} on {prompts}: {'; '.join(words)}."
+        text = f"Compared with {self.models[0]} on {prompts}: {'; '.join(words)}."
+        unknown = self.verdicts[self.verdicts["failure"].notna()]
+        if len(unknown):
+            first = "{failure}: {reason!s:.200}".format_map(unknown.iloc[0])
+            text += f" Unknown: {count_of(len(unknown), 'verdict')} ({first})."
+        return text
 
     def plot(self, **options: Any) -> Any:
         """The mean reward of each model with its interval; the sentence is the title."""

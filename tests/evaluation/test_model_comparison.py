@@ -65,6 +65,7 @@ def test_an_unknown_reward_is_counted_and_never_zero():
     c = kit.compare([hard], rows)
     assert c.table()["unknown"].tolist() == [1, 1]
     assert c.answers["score"].isna().all()
+    assert "Unknown: 2 verdicts (abstain: no check" in c.sentence
 
 
 @pytest.mark.parametrize(
