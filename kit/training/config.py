@@ -15,7 +15,7 @@ from ..errors import DataError, MissingError
 from ..records import Response, Task, count_of, group, text_identity
 from ..rubrics import draw_units
 from ..system import paths, profiles
-from ..system.settings import Share, load, make
+from ..system.settings import Share, check_names, load, make
 from .rows import Source
 from .settings import (
     CONFIGS,
@@ -306,14 +306,12 @@ def read_training_tasks(
 
 def tasks_of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
     """The tasks of the wanted kinds."""
-    kinds = {t.kind for t in tasks} if keys.kinds is None else set(keys.kinds)
+    if keys.kinds is None:
+        return list(tasks)
     # a misspelt kind would silently train on less
-    if absent := kinds - {t.kind for t in tasks}:
-        raise DataError(
-            f"no task is of the kind {', '.join(map(str, sorted(absent, key=str)))}",
-            where=f"{where}, key kinds",
-        )
-    return [t for t in tasks if t.kind in kinds]
+    kinds = {task.kind or "" for task in tasks}
+    check_names(keys.kinds, kinds, where=f"{where}, key kinds")
+    return [task for task in tasks if task.kind in keys.kinds]
 
 
 def with_prompts(tasks: Sequence[Task], keys: Keys) -> tuple[Task, ...]:

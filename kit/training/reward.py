@@ -17,7 +17,7 @@ from ..judging import Budget, JudgeSource, LedgerLike, ajudge_pairs, judge_of, w
 from ..records import Grade, Response, Task
 from ..rewards import Composer, RewardSource
 from ..system import paths
-from ..system.settings import nearest
+from ..system.settings import check_names
 
 logger = logging.getLogger(__name__)
 
@@ -173,13 +173,11 @@ class RewardFunction(Reward):
         self, completions: Sequence[Any], task_ids: Sequence[str]
     ) -> list[Response]:
         # an id that is wrong would earn the reward of nothing
-        for i in task_ids:
-            if i not in self.by_id:
-                raise DataError(
-                    f"there is no task {i!r}",
-                    where="column task_id",
-                    fix=nearest(i, list(self.by_id)[:1000]),
-                )
+        check_names(
+            sorted(set(task_ids) - self.by_id.keys()),
+            self.by_id,
+            where="column task_id",
+        )
         return [
             Response(task_id=i, id=f"a{n}", text=text_of(c))
             for n, (i, c) in enumerate(zip(task_ids, completions, strict=True))
