@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 PYTHON = os.environ.get("KIT_COLAB_PYTHON", sys.executable)
 CELL = (paths.ROOT / "kit" / "system" / "colab_cell.txt").read_text("utf-8")
 BOOKS = sorted((paths.ROOT / "notebooks").glob("[0-9]*.ipynb"))
-# Colab itself brings these, or they change with the build of torch.
-NOT_COMPARED = {"torch", "torchvision", "torchaudio", "triton", "setuptools", "wheel"}
+# Colab itself brings these, or they change with the build of torch or are for Python 3.13 alone.
+NOT_COMPARED = {*"torch torchvision torchaudio triton setuptools wheel audioop-lts".split()}
 
 
 def output(*command: str | Path, **variables: str) -> str:
