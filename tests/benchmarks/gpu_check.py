@@ -36,43 +36,18 @@ SECONDS = {"test": 3600, "t4": 600, "gpu": 600}  # of the whole check, after whi
 # tokens: of each answer in the timed steps; steps: timed ones; held: held-out prompts of the gain; judged: answers
 SIZES: dict[str, dict[str, Any]] = {
     "test": {
-        "model": "SmolLM2-135M-Instruct",
-        "group": 4,
-        "prompts": 1,
-        "micro": 4,
-        "tokens": 8,
-        "steps": 1,
-    }
-    | {
-        "held": 42,
-        "judged": 24,
-        "train": {"quantize": "none"},
+        "model": "SmolLM2-135M-Instruct", "group": 4, "prompts": 1, "micro": 4, "tokens": 8, "steps": 1,
+        "held": 42, "judged": 24, "train": {"quantize": "none"},
     },
     "t4": {
-        "model": "Qwen/Qwen3-1.7B",
-        "group": 8,
-        "prompts": 2,
-        "micro": 4,
-        "tokens": 128,
-        "steps": 3,
-    }
-    | {
-        "held": 42,
-        "train": {"quantize": "nf4", "prompts_per_step": 4, "group_size": 8, "lr": 1e-4},
+        "model": "Qwen/Qwen3-1.7B", "group": 8, "prompts": 2, "micro": 4, "tokens": 128, "steps": 3,
+        "held": 42, "train": {"quantize": "nf4", "prompts_per_step": 4, "group_size": 8, "lr": 1e-4},
     },
     "gpu": {
-        "model": "Qwen/Qwen3-1.7B",
-        "group": 8,
-        "prompts": 4,
-        "micro": 16,
-        "tokens": 256,
-        "steps": 3,
-    }
-    | {
-        "held": 84,
-        "train": {"quantize": "nf4", "prompts_per_step": 6, "group_size": 8, "lr": 1e-4},
+        "model": "Qwen/Qwen3-1.7B", "group": 8, "prompts": 4, "micro": 16, "tokens": 256, "steps": 3,
+        "held": 84, "train": {"quantize": "nf4", "prompts_per_step": 6, "group_size": 8, "lr": 1e-4},
     },
-}
+}  # fmt: skip
 PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 

@@ -135,10 +135,7 @@ def gain(value: float, half: float, n: int, **more: float) -> Estimate:
             stats.difference([0.3] * 30, [0.3] * 30, bounds=(0, 1)),
             "No difference in score: no row differs",
         ),
-        (
-            stats.difference([1, 0] * 15, [1, 0] * 15),
-            "No difference in score: no row differs",
-        ),
+        (stats.difference([1, 0] * 15, [1, 0] * 15), "No difference in score: no row differs"),
     ],
 )
 def test_claims(e: Estimate, start: str) -> None:
