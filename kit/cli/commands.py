@@ -467,7 +467,7 @@ def tune(
         search: let a model rewrite the prompt (GEPA) on the training part
         test: read the sealed test for --keep, once
         keep: the trial whose prompt is written (default: the best one)
-        out: file of that prompt
+        out: file of that prompt; a file that holds something else is not replaced
         ledger: stored verdicts (default: in the kit's cache)
         budget_usd: stop before more is spent (exit code 4)
     """
@@ -478,9 +478,20 @@ def tune(
         **_asking(judge, model, base_url, prompt, set, ledger),
         budget=kit.Budget(usd=budget_usd),
     )
+    texts = {n: Path(file).read_text("utf-8-sig") for n, file in trials.items()}
+    old = out.read_text("utf-8-sig", "replace").strip() if out.exists() else ""
+    # Before anything is paid: a prompt that was written by hand is nowhere else.
+    if (
+        old not in map(str.strip, ("", bench.prompt, *texts.values()))
+        and not bench.copy_of_export(old).exists()
+    ):
+        raise kit.DataError(
+            f"{out} holds something else than a prompt that was tried, and would be replaced",
+            fix=f"--out {_free_name(out)}",
+        )
     # Prompts are tried before the search, so that its winner is compared with them too.
-    for name, file in trials.items():
-        bench.try_(name, Path(file).read_text("utf-8-sig"))
+    for name, text in texts.items():
+        bench.try_(name, text)
     if search:
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
@@ -571,8 +582,7 @@ def rate(
         out=_free_name("labels.csv"),
     )
     # Where every row has its label, there is nothing to draw.
-    is_whole = rates["labels alone"].missing == 0
-    return Output(data=rates, next="" if is_whole else more)
+    return Output(data=rates, next=more if rates["labels alone"].missing else "")
 
 
 def label(
@@ -967,10 +977,9 @@ def _echo(line: str) -> None:
 def _free_name(file: str | Path) -> str:
     """The name of a file that is not there: a number is added to one that is."""
     path, number = Path(file), 1
-    stem = path.stem
     while path.exists():
         number += 1
-        path = path.with_stem(f"{stem}_{number}")
+        path = path.with_stem(f"{Path(file).stem}_{number}")
     return str(path)
 
 
@@ -987,14 +996,17 @@ def _spare_inputs(out: Path | None, *inputs: Any) -> None:
 def _spare_other_answers(out: Path, source: str) -> None:
     """DataError where a file holds something else than this source's answers, which the ledger has."""
     # A run that got no answer left an empty file.
-    if not (out.exists() and out.stat().st_size):
-        return
-    old = kit.load(out)
-    if old.tasks or old.verdicts or {r.source for r in old.responses} != {source}:
-        raise kit.DataError(
-            f"{out} holds something else than answers of {source!r}, and would be replaced",
-            fix=f"--out {_free_name(out)}",
-        )
+    if out.exists() and out.stat().st_size:
+        old = kit.load(out)
+        if (
+            old.tasks
+            or old.verdicts
+            or {r.source for r in old.responses} != {source}
+        ):
+            raise kit.DataError(
+                f"{out} holds something else than answers of {source!r}, and would be replaced",
+                fix=f"--out {_free_name(out)}",
+            )
 
 
 def _labels(files: str) -> list[Any]:

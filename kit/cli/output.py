@@ -147,11 +147,9 @@ def inspect_command(file: str, *, fields: object = None, **options: object) -> s
     >>> inspect_command("my rows.json.gz", fields={"qid": "task_id"})
     "kit inspect 'my rows.json.gz' --map qid=task_id --out 'my rows.kit.jsonl'"
     """
-    stem = Path(Path(file).name.removesuffix(".gz")).stem
+    out = Path(Path(file).name.removesuffix(".gz")).with_suffix(".kit.jsonl")
     # What `load` calls fields, the command calls map.
-    return command_line(
-        "inspect", file, map=fields, **options, out=f"{stem}.kit.jsonl"
-    )
+    return command_line("inspect", file, map=fields, **options, out=out)
 
 
 def with_commands(error: KitError) -> str:

@@ -530,8 +530,13 @@ class Workbench:
         `kit judge --prompt FILE`, `{"endpoint": MODEL, "prompt": FILE}` and training read it. Other
         settings of the trial are options of the judge and are not in it.
         """
-        trial = self.trial(name or self.choose())
-        return paths.write(path, f"{trial.prompt.strip()}\n")
+        text = self.trial(name or self.choose()).prompt.strip()
+        paths.write(self.copy_of_export(text), text)
+        return paths.write(path, f"{text}\n")
+
+    def copy_of_export(self, text: str) -> Path:
+        """Where a prompt is kept that a trial wrote, in this run or in an earlier one; any other has no copy."""
+        return self.seals / f"{fingerprint(text)}.txt"
 
     def plot(self, **options: Any) -> Figure:
         """The agreement of all trials on dev, with intervals; the title says what the best one gained."""

@@ -251,13 +251,13 @@ def test_tune_compares_prompts_and_writes_the_best(own, capsys):
     Path("verdicts.jsonl").write_text("of the old prompt")
     code, out, err = run(capsys, *words, "--out", "prompt.txt")
     assert code == 0 and "baseline" in out and "fair" in out, err
-    assert (
-        Path("prompt.txt").read_text().strip()
-        == (DATA / "judge_prompts" / "strict.txt").read_text().strip()
-    )
+    strict = (DATA / "judge_prompts" / "strict.txt").read_text()
+    assert Path("prompt.txt").read_text().strip() == strict.strip()
     assert "next: kit judge" in out and "--out verdicts_2.jsonl" in out
     _, out, _ = run(capsys, *words, "--test", "--json")
     assert "baseline" in json.loads(out)["sealed_test"]["sentence"]
+    Path("prompt.txt").write_text("By hand.")  # which no trial wrote
+    assert run(capsys, *words)[0] == 2 and Path("prompt.txt").read_text() == "By hand."
 
 
 def test_answers_of_the_same_model_are_written_again(own, capsys):
