@@ -120,16 +120,22 @@ def read_clusters(cluster: Column | None, rows: NDArray[np.bool_]) -> Ints | Non
 
 
 def complete_rows(
-    columns: Mapping[str, Floats], cluster: Column | None
+    columns: Mapping[str, Floats],
+    cluster: Column | None,
+    needed: Sequence[str] | None = None,
 ) -> tuple[Floats, Ints | None, int]:
-    """Of k columns (n,) the rows (k, m) that are known in all, their clusters, and how many are not."""
+    """Of k columns (n,) the rows (k, m) that are known in all, their clusters, and how many are not.
+
+    needed : the columns in which a row must be known, where not in all.
+    """
     sizes = {name: len(x) for name, x in columns.items()}
     if len(set(sizes.values())) > 1:
         raise DataError(
             f"columns differ in length: {sizes}", where=", ".join(sizes)
         )
     values = np.stack(list(columns.values()))
-    is_known = ~np.asarray(np.isnan(values).any(axis=0))
+    rows = [name in (columns if needed is None else needed) for name in columns]
+    is_known = ~np.asarray(np.isnan(values[rows]).any(axis=0))
     group, left_out = read_clusters(cluster, is_known), int((~is_known).sum())
     return np.compress(is_known, values, axis=1), group, left_out
 

@@ -400,7 +400,7 @@ def label_mean(
     .167 [.08, .30], n=1400
     """
     check_choice("design", design, tuple(CORRECTIONS))
-    f, y, group, missing = _read_labels(judge, human, design, cluster)
+    (f, y), group, missing = _read_labels(judge, human, design, cluster)
     has_label = ~np.isnan(y)
     labels, of_labels = y[has_label], read_clusters(group, has_label)
     alone, is_rate = mean(labels, cluster=of_labels), is_binary(labels)
@@ -443,18 +443,16 @@ def label_mean(
 
 def _read_labels(
     judge: Column, human: Column, design: str, cluster: Column | None
-) -> tuple[Floats, Floats, Ints | None, int]:
-    """Verdicts and labels (n,), NaN where unknown, their clusters, and how many rows are left out."""
-    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
-    # with labels from elsewhere, a row without a verdict says nothing
-    unknown = math.nan if design == "shifted" else 2
-    # a row without a label is what is estimated, so it stays: 2 stands for unknown
-    complete, group, missing = complete_rows(
-        {"judge": np.nan_to_num(f, nan=unknown), "human": np.nan_to_num(y, nan=2)},
-        cluster,
-    )
-    f, y = np.where(complete == 2, np.nan, complete)
-    return f, y, group, missing
+) -> tuple[Floats, Ints | None, int]:
+    """Verdicts and labels (2, n), NaN where unknown, their clusters, and how many rows are left out."""
+    columns = {
+        "judge": read_numbers(judge, "judge", 0, 1),
+        "human": read_numbers(human, "human", 0, 1),
+    }
+    # A row without a label is what is estimated, so it stays. With labels from elsewhere, a row
+    # without a verdict says nothing.
+    needed: dict[str, list[str]] = {"random": [], "shifted": ["judge"]}
+    return complete_rows(columns, cluster, needed[design])
 
 
 @takes_table("judge", "human", "policy", "cluster")
