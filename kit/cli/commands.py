@@ -338,16 +338,15 @@ def answer(
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
     kit.save(out, kit.data.TaskSet(responses=answers.responses))
-    number = len(answers.responses)
     cut = sum(response.truncated for response in answers.responses)
     note = f"{count_of(cut, 'answer')} cut at {max_tokens} tokens; --max-tokens raises the limit"
     return Output(
         lines=[
-            f"{count_of(number, 'answer')} to {count_of(len(answers), 'prompt')}: {out}",
+            f"{count_of(len(answers.responses), 'answer')} to {count_of(len(answers), 'prompt')}: {out}",
             note if cut else "",
         ],
         data={
-            "answers": number,
+            "answers": len(answers.responses),
             "prompts": len(answers),
             "truncated": cut,
             "out": out,

@@ -67,10 +67,8 @@ def application() -> App:
         if output is None:
             return 2
         if LOOK_AHEAD.intersection(words):
-            again = shlex.join(
-                filterfalse(LOOK_AHEAD.__contains__, ("kit", *words))
-            )
-            output = replace(output, next=again)
+            again = filterfalse(LOOK_AHEAD.__contains__, ("kit", *words))
+            output = replace(output, next=shlex.join(again))
         # Of several processes that train together, the first one reports.
         if os.environ.get("RANK", "0") == "0":
             # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
