@@ -80,9 +80,14 @@ class AuditReport:
         """All rates with their intervals; the title says what the judge may be used for."""
         rows = {name: e for name, e in self.rates.items() if e.n}
         use, _, detail = self.line.partition(". ")
-        title = f"{self.judge}. {use}."
         return forest(
-            rows, **{"title": title, "subtitle": detail, "x": "rate", **options}
+            rows,
+            **{
+                "title": f"{self.judge}. {use}.",
+                "subtitle": detail,
+                "x": "rate",
+                **options,
+            },
         )
 
     def _is_fault(self, change: AuditChange) -> bool:

@@ -673,10 +673,9 @@ class WorkbenchAdapter:
             self.bench.rows.loc[batch], candidate[PROMPT_COMPONENT]
         )
         rows["right"] = rows["met"] == rows["human"]
-        scores = (rows["right"] * rows["human"].map(self.weight)).tolist()
         return EvaluationBatch(
             outputs=batch,
-            scores=scores,
+            scores=(rows["right"] * rows["human"].map(self.weight)).tolist(),
             trajectories=list(map(_lesson_of_row, rows.itertuples()))
             if capture_traces
             else None,
