@@ -187,12 +187,14 @@ class Escalate(Ensemble):
 
     def _join_verdicts(self, first: Verdict, second: Verdict | None) -> Reading:
         rows = [first, second] if second else [first]
-        meta = {
-            **rows[-1].meta,
-            "escalated": second is not None,
-            "first": _vote_fields(first),
+        return {
+            **_pass_on(rows),
+            "meta": {
+                **rows[-1].meta,
+                "escalated": second is not None,
+                "first": _vote_fields(first),
+            },
         }
-        return {**_pass_on(rows), "meta": meta}
 
 
 class Cutoff(Ensemble):

@@ -113,22 +113,17 @@ class LLMJudge(Judge):
         # Models that think take no other temperature than their default.
         if o.temperature is not None and not self.thinking:
             self.parameters["temperature"] = o.temperature
-        self.identity = self._make_identity()
-
-    def _make_identity(self) -> dict[str, Any]:
-        """All that shapes a verdict: a part of each key. Price and limits do not."""
-        o = self.options
-        identity = {
-            "model": self.model, "base_url": o.base_url, "how": o.how, "system": self.system,
+        # All that shapes a verdict. Price and limits do not.
+        self.identity = {
+            "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
             "parameters": self.parameters, "max_tokens": o.max_tokens,
             "confidence": o.confidence, "sample": 0, "version": self.version,
         }  # fmt: skip
         # Keys that are stored today have no such fields.
         if not o.schema:
-            identity["schema"] = False
+            self.identity["schema"] = False
         if not type(self).__module__.startswith("kit."):
-            identity["class"] = type(self).__qualname__
-        return identity
+            self.identity["class"] = type(self).__qualname__
 
     # -- what to ask, and how to read it ------------------------------------------
     def messages(self, question: Question) -> list[dict[str, str]]:
@@ -149,11 +144,7 @@ class LLMJudge(Judge):
         """The JSON schema of the reply; None for a reply in another form."""
         if self.gives_p:
             return None
-        return reply_schema(
-            question.criteria,
-            answers=question.answers,
-            confidence=self.options.confidence,
-        )
+        return reply_schema(question, confidence=self.options.confidence)
 
     def parse(self, reply: Reply, question: Question) -> list[Reading]:
         """A reading for each of `question.places`, out of a finished reply."""
@@ -162,10 +153,15 @@ class LLMJudge(Judge):
         return read_reply(reply.text, question, confidence=self.options.confidence)
 
     def split(self, question: Question) -> list[Question]:
-        """One question a call."""
-        sizes = {"all": len(question.criteria) or 1, "one": 1, "word": 1}
-        how: Any = self.options.how
-        return question.split(sizes.get(how, how))
+        """One question a call: an answer, and as many criteria as `how` says."""
+        criteria = list(question.criteria.values())
+        sizes: Any = {"all": len(criteria) or 1, "one": 1, "word": 1}
+        size = sizes.get(self.options.how, self.options.how)
+        return [
+            Question.of(question.task, [answer], criteria[start : start + size])
+            for answer in question.answers.values()
+            for start in range(0, len(criteria), size)
+        ]
 
     def plan(self, question: Question) -> Plan:
         """One call."""

@@ -33,7 +33,6 @@ from ..system.texts import parse_json
 from .question import Question, Reading, Reply, unknown
 
 CANNOT_TELL = "cannot_tell"
-SINGLE_ANSWER = ("",)  # the ids of an answer that is alone in its call
 # What a verdict has, without and with its confidence.
 FIELDS = (
     '"reason" and "verdict"',
@@ -94,7 +93,8 @@ def user_message(
     question: Question, form: str = "user", *, confidence: bool = False
 ) -> str:
     """The user message of a call. form : the file in `prompts/`, for a single answer."""
-    if tuple(question.answers) != SINGLE_ANSWER:
+    # An answer that is alone in its call has no id.
+    if "" not in question.answers:
         form = "group"
     task = question.task
     prompt = "\n\n".join(filter(None, (task.system, task.conversation)))
@@ -140,16 +140,14 @@ def allowed_verdicts(c: Criterion) -> list[str]:
     return [*(c.levels or ("met", "unmet")), CANNOT_TELL]
 
 
-def reply_schema(
-    criteria: Mapping[str, Criterion],
-    *,
-    answers: Iterable[str] = SINGLE_ANSWER,
-    confidence: bool = False,
-) -> dict[str, Any]:
-    """The JSON schema of a reply. answers : the ids of a group."""
-    rows = {name: _verdict_schema(c, confidence) for name, c in criteria.items()}
-    if tuple(answers) != SINGLE_ANSWER:
-        rows = dict.fromkeys(answers, closed_object(rows))
+def reply_schema(question: Question, *, confidence: bool = False) -> dict[str, Any]:
+    """The JSON schema of a reply."""
+    rows = {
+        name: _verdict_schema(c, confidence)
+        for name, c in question.criteria.items()
+    }
+    if "" not in question.answers:
+        rows = dict.fromkeys(question.answers, closed_object(rows))
     return closed_object({"call": {"type": "string"}, **rows})
 
 
@@ -195,7 +193,7 @@ def read_reply(
     readings = []
     try:
         rows = _read_object(text, question.nonce)
-        if tuple(question.answers) == SINGLE_ANSWER:
+        if "" in question.answers:
             rows = {"": rows}
         _require_only(question.answers, rows)
         for name in question.answers:

@@ -90,16 +90,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         rows = itertools.product(self.answers.values(), self.criteria.values())
         return [(answer.id, c.id) for answer, c in rows]
 
-    def split(self, size: int) -> list[Question]:
-        """Each answer alone, with at most `size` criteria."""
-        criteria = list(self.criteria.values())
-        starts = range(0, len(criteria), size)
-        return [
-            Question.of(self.task, [answer], criteria[start : start + size])
-            for answer in self.answers.values()
-            for start in starts
-        ]
-
     def with_criteria(self, ids: set[str]) -> Question:
         """Only these criteria, under the same ids in the call. ids : of the records."""
         return msgspec.structs.replace(

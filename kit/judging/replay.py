@@ -80,25 +80,22 @@ class ReplayJudge(Judge):
         )
 
 
-def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
+def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> Judge:
     """A replay judge.
 
     subject : a ledger or a JSONL file of verdicts (see `recorded_file`), "small" (see
     `recorded_small`), or a recorded real judge as "gpt-4o/bare" (see `real_judge`).
     """
-    make: Callable[..., ReplayJudge] = real_judge
+    make: Callable[..., Judge] = real_judge
     if str(subject) == "small":
         make, subject = recorded_small, ""
     elif Path(subject).suffix in (*LEDGER_ENDINGS, ".jsonl", ".gz"):
         make = recorded_file
-    return cast(
-        ReplayJudge,
-        make_judge(
-            make,
-            subject or None,
-            options,
-            where=f"judge replay:{subject or 'small'}",
-        ),
+    return make_judge(
+        make,
+        subject or None,
+        options,
+        where=f"judge replay:{subject or 'small'}",
     )
 
 

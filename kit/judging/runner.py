@@ -50,6 +50,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 # By the records' ids of answer and criterion.
 VerdictMap = dict[Place, Verdict]
+# An answer, its task, and the list that takes its verdicts.
+JudgedRow = tuple[Task, Response, list[Verdict]]
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 RETRY_ROOM = (
     4  # times the tokens of the first try, for a reply that could not be read
@@ -248,16 +250,11 @@ class Runner:
         # A judge that compares answers gets all answers to a task in one question.
         if self.judge.groups:
             names = [f"{task.id} {task.criteria}" for task, _ in pairs]
-        questions = group(zip(names, enumerate(pairs), strict=True)).values()
-        jobs = [[pair for _, pair in question] for question in questions]
-        results = await self.work_off(jobs, self.judge_task, "judging")
-        by_place: dict[int, list[Verdict]] = {}
-        for question, rows in zip(questions, results, strict=True):
-            for (place, _), row in zip(question, rows, strict=True):
-                by_place[place] = row
-        verdicts = Verdicts(
-            itertools.chain(*(by_place[i] for i in range(len(pairs))))
-        )
+        # Each answer has a list, which its question fills.
+        rows: list[JudgedRow] = [(task, answer, []) for task, answer in pairs]
+        jobs = group(zip(names, rows, strict=True))
+        await self.work_off(list(jobs.values()), self.judge_task, "judging")
+        verdicts = Verdicts(itertools.chain(*(row for _, _, row in rows)))
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
         verdicts.spent = self.usage
@@ -318,13 +315,14 @@ class Runner:
                 len(verdicts),
             )
 
-    async def judge_task(
-        self, *pairs: tuple[Task, Response]
-    ) -> list[list[Verdict]]:
-        """The verdicts on each answer to a task; unknown where the run stopped or the judge broke."""
+    async def judge_task(self, *rows: JudgedRow) -> None:
+        """Put the verdicts on each answer to a task into its list.
+
+        They are unknown where the run stopped or the judge broke.
+        """
         from ..checks import check_answer
 
-        task, answers = pairs[0][0], [r for _, r in pairs]
+        task, answers = rows[0][0], [r for _, r, _ in rows]
         verdicts: VerdictMap = {}
         criteria = leaves(task.criteria)
         by_code = group((c.by_code, c) for c in criteria)
@@ -334,7 +332,8 @@ class Runner:
         lost = await self._answer_or_stop(question, verdicts)
         for ids in {*question.record_ids} - verdicts.keys():
             verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
-        return [[verdicts[r.id, c.id] for c in criteria] for r in answers]
+        for _, r, row in rows:
+            row += [verdicts[r.id, c.id] for c in criteria]
 
     async def _answer_or_stop(
         self, question: Question, verdicts: VerdictMap
@@ -429,8 +428,18 @@ class Runner:
 
         What its reply leaves unreadable is asked once more, alone, with more room.
         """
-        readings, call = await self._read_plan(judge, question, room_factor)
-        shares = _share_costs(call or {}, len(readings))
+        plan, n_places = judge.plan(question), len(question.places)
+        readings, call = await self.drive_plan(judge, plan, room_factor)
+        if readings is None and self.dry:
+            readings = [unknown("an estimate sends nothing", "budget")] * n_places
+        if readings is None or len(readings) != n_places:
+            raise DataError(
+                f"plan() returned {count_of(len(readings or ()), 'reading')} for "
+                f"{count_of(n_places, 'verdict')}",
+                where=f"judge {judge.name!r}",
+                fix="return a reading for each of question.places",
+            )
+        shares = _share_costs(call or {}, n_places)
         unreadable: set[str] = set()
         lasting: VerdictMap = {}
         for ids, reading in zip(question.record_ids, readings, strict=True):
@@ -453,25 +462,6 @@ class Runner:
             # Under the same ids: a late reply to the first call must not fit other criteria.
             question = question.with_criteria(unreadable)
             await self.ask_and_store(judge, question, keys, verdicts, RETRY_ROOM)
-
-    async def _read_plan(
-        self, judge: Judge, question: Question, room_factor: int
-    ) -> tuple[list[Reading], dict[str, Any] | None]:
-        """A reading for each place of a question, and the ledger row of its call (see `drive_plan`)."""
-        readings, call = await self.drive_plan(
-            judge, judge.plan(question), room_factor
-        )
-        n_places = len(question.places)
-        if readings is None and self.dry:
-            readings = [unknown("an estimate sends nothing", "budget")] * n_places
-        if readings is None or len(readings) != n_places:
-            raise DataError(
-                f"plan() returned {count_of(len(readings or ()), 'reading')} for "
-                f"{count_of(n_places, 'verdict')}",
-                where=f"judge {judge.name!r}",
-                fix="return a reading for each of question.places",
-            )
-        return readings, call
 
     async def drive_plan(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1

@@ -22,7 +22,7 @@ FAILURES = {
     ),
     "parse": (
         "the reply was not in the requested form, twice",
-        "retry=True (--retry), or another model",
+        "read the reason first; then retry=True (--retry), or another model",
     ),
     "refusal": (
         "the model refused, or its provider filtered it",
