@@ -94,7 +94,9 @@ def answer(
         if isinstance(writer, Weights):
             sample_missing(writer, sampling, rows, str(model), store, progress)
         else:
-            ask_missing(rows, Runner(writer, store, budget, progress=progress))
+            ask_missing(
+                writer, rows, Runner(writer, store, budget, progress=progress)
+            )
         responses = [
             response_of_call(call, task, k, name)
             for key, task, k in rows
@@ -122,9 +124,7 @@ def estimate_answers(
     writer, _, rows = plan_answers(tasks, model, n, **options)
     if isinstance(writer, Weights):
         return Usage()
-    runner = Runner(writer, ledger, dry=True)
-    ask_missing(rows, runner)
-    return runner.usage
+    return ask_missing(writer, rows, Runner(writer, ledger, dry=True))
 
 
 def plan_answers(
@@ -164,8 +164,7 @@ def plan_answers(
     for task, k in itertools.product(prompts, range(n)):
         if system is not None:
             task = msgspec.structs.replace(task, system=system)
-        key = short_hash(["answer", identity, messages(task), k])
-        rows.append((key, task, k))
+        rows.append((short_hash(["answer", identity, messages(task), k]), task, k))
     return writer, sampling, rows
 
 
@@ -206,28 +205,29 @@ def source_name(model: ModelSource) -> str:
     return writer.name if writer else Path(str(model)).name
 
 
-def ask_missing(rows: list[AnswerRow], runner: Runner) -> None:
-    """Ask for the answers that the ledger has not; several at once. They are stored."""
-    writer = cast(LLMJudge, runner.judge)
+def ask_missing(writer: LLMJudge, rows: list[AnswerRow], runner: Runner) -> Usage:
+    """Ask for the answers that the ledger has not, several at once, and store them; what it took."""
 
     def plan_row(task: Task) -> RowPlan:
         begin = time.monotonic()
         reply = yield writer.request(messages(task))
         if not reply.failure or (reply.is_cut and reply.text):
             about = {
-                "truncated": reply.is_cut,
-                "thought": reply.thought,
-                "seconds": time.monotonic() - begin,
+                "judge": writer.identity,
+                "answer": {
+                    "truncated": reply.is_cut,
+                    "thought": reply.thought,
+                    "seconds": time.monotonic() - begin,
+                },
             }
-            return {
-                "settings": canonical({"judge": writer.identity, "answer": about})
-            }
+            return {"settings": canonical(about)}
         if not runner.dry:
             log.warning("no answer to task %s: %s", task.id, reply.reason)
         return {}
 
     jobs = [(key, plan_row(task)) for key, task, _ in rows]
     wait(runner.work_off(jobs, runner.pay_once, "answering"), runner.stop)
+    return runner.usage
 
 
 def response_of_call(

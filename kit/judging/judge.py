@@ -102,8 +102,9 @@ class Judge:
             if self.groups:
                 together = [list(map(hash_answer, answers)), n, rubric]
             last = short_hash(together)
-            middles = subject_keys(question.task, answer, criteria)
-            for c, middle in zip(criteria, middles, strict=True):
+            for c, middle in zip(
+                criteria, subject_keys(question.task, answer, criteria), strict=True
+            ):
                 keys[answer.id, c.id] = f"{first}-{middle}-{last}"
         return keys
 

@@ -224,8 +224,11 @@ class Ledger(contextlib.ExitStack):
         """
         now, row = time.time(), dict.fromkeys(CALL)
         if call:
-            number = f"{time.time_ns():016x}{os.urandom(4).hex()}"
-            row |= {"call": number, "created": now, **call}
+            row |= {
+                "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
+                "created": now,
+                **call,
+            }
         rows = [
             (
                 v.key,
@@ -249,8 +252,9 @@ class Ledger(contextlib.ExitStack):
 
     def verdicts(self) -> Iterator[Verdict]:
         """The stored verdicts, oldest first."""
-        for row in self._fetch_rows("SELECT row FROM verdicts ORDER BY id"):
-            yield _decode(row[0])
+        return itertools.starmap(
+            _decode, self._fetch_rows("SELECT row FROM verdicts ORDER BY id")
+        )
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""

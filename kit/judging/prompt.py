@@ -23,7 +23,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -53,7 +53,7 @@ _INVISIBLE = re.compile(
 )
 
 
-WORDS: dict[str, Literal["met", "unmet"]] = {"yes": "met", "no": "unmet"}
+WORDS = {"yes": "met", "no": "unmet"}
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
@@ -168,7 +168,7 @@ def closed_object(fields: Mapping[str, Any]) -> dict[str, Any]:
     """An object schema that requires these fields and allows no others."""
     return {
         "type": "object",
-        "properties": dict(fields),
+        "properties": fields,
         "required": list(fields),
         "additionalProperties": False,
     }

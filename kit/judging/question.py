@@ -87,8 +87,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def record_ids(self) -> list[Place]:
         """The records' ids at these places."""
-        rows = itertools.product(self.answers.values(), self.criteria.values())
-        return [(answer.id, c.id) for answer, c in rows]
+        return [
+            (answer.id, c.id)
+            for answer in self.answers.values()
+            for c in self.criteria.values()
+        ]
 
     def with_criteria(self, ids: set[str]) -> Question:
         """Only these criteria, under the same ids in the call. ids : of the records."""
@@ -119,7 +122,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[dict[str, str]]
     max_tokens: int
     fields: Mapping[str, Any] = {}
-    settings: Any = None
+    settings: Mapping[str, Any] = {}
 
 
 class Reply(msgspec.Struct, kw_only=True):

@@ -258,18 +258,15 @@ class Runner:
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
         verdicts.spent = self.usage
-        self._raise_fault(verdicts)
-        if not self.dry:
-            self._warn_of_losses(verdicts)
-        return verdicts
-
-    def _raise_fault(self, verdicts: Verdicts) -> None:
         # A run in which no call was answered is an outage, however few calls it had.
-        if self.failures and not self.usage.tokens_in and not self.usage.cached:
+        if self.failures and not self.usage.tokens_in and not cached:
             self.fault = self.fault or _describe_outage(*self.failures.popitem())
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
+        if not self.dry:
+            self._warn_of_losses(verdicts)
+        return verdicts
 
     async def work_off(
         self,
@@ -329,28 +326,22 @@ class Runner:
         for c, r in itertools.product(by_code.get(True, ()), answers):
             verdicts[r.id, c.id] = check_answer(task, r, c)
         question = Question.of(task, answers, by_code.get(False, ()))
-        lost = await self._answer_or_stop(question, verdicts)
-        for ids in {*question.record_ids} - verdicts.keys():
-            verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
-        for _, r, row in rows:
-            row += [verdicts[r.id, c.id] for c in criteria]
-
-    async def _answer_or_stop(
-        self, question: Question, verdicts: VerdictMap
-    ) -> Reading:
-        """Answer a question as far as possible; the reading of its places that got none."""
+        lost: Reading = {}
         try:
             await self.answer(self.judge, question, verdicts)
         # The kit's own errors stop the run.
         except KitError as e:
             self.fault = self.fault or e
-            return unknown(
+            lost = unknown(
                 e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
             )
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
-            return unknown(f"{type(e).__name__}: {e}", "error")
-        return {}
+            lost = unknown(f"{type(e).__name__}: {e}", "error")
+        for ids in {*question.record_ids} - verdicts.keys():
+            verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
+        for _, r, row in rows:
+            row += [verdicts[r.id, c.id] for c in criteria]
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -583,9 +574,7 @@ class Runner:
             "tokens_out": reply.tokens_out,
             "cost": reply.cost,
             "settings": server.clean(
-                canonical(
-                    {**(request.settings or {}), "left out": sorted(server.refused)}
-                )
+                canonical({**request.settings, "left out": sorted(server.refused)})
             ),
             "request": json.dumps(
                 [
