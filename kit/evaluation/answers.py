@@ -225,8 +225,14 @@ def ask_missing(writer: LLMJudge, rows: list[AnswerRow], runner: Runner) -> Usag
             log.warning("no answer to task %s: %s", task.id, reply.reason)
         return {}
 
-    jobs = [(key, plan_row(task)) for key, task, _ in rows]
-    wait(runner.work_off(jobs, runner.pay_once, "answering"), runner.stop)
+    wait(
+        runner.work_off(
+            [(key, plan_row(task)) for key, task, _ in rows],
+            runner.pay_once,
+            "answering",
+        ),
+        runner.stop,
+    )
     return runner.usage
 
 

@@ -168,9 +168,11 @@ async def acomplete(
         messages = [{"role": "user", "content": messages}]
     chat, writer = list(map(dict, messages)), runner.judge
     key = short_hash(["completion", writer.identity or writer.name, chat, schema])
-    jobs = [(key, writer.completion(chat, schema))]
     [row] = await loop.wait_elsewhere(
-        runner.work_off(jobs, runner.pay_once, "completing"), runner.stop
+        runner.work_off(
+            [(key, writer.completion(chat, schema))], runner.pay_once, "completing"
+        ),
+        runner.stop,
     )
     return str(row["reply"])
 
