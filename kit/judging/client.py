@@ -278,9 +278,7 @@ class Server:
     def _read_completion(self, data: Mapping[str, Any], request: Request) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
         choices: Any = data.get("choices")
-        # Of two choices nobody knows which one the judge means.
-        is_one = isinstance(choices, list) and len(choices) == 1
-        choice = _as_mapping(choices[0]) if is_one else {}
+        choice = _only_choice(choices)
         fault = data.get("error") or choice.get("error")
         if fault or not isinstance(choices, list):
             reason = f"the reply is not a chat completion: {error_fields(fault)['message']!a:.200}"
@@ -289,14 +287,7 @@ class Server:
         content, end = message.get("content"), choice.get("finish_reason")
         text = self.clean(content) if isinstance(content, str) else ""
         thought = message.get("reasoning_content") or message.get("reasoning")
-        usage = _as_mapping(data.get("usage"))
-        # Estimated where a count is absent or impossible.
-        tokens_in = _token_count(
-            usage.get("prompt_tokens")
-        ) or estimate_chat_tokens(request.messages)
-        tokens_out = _token_count(
-            usage.get("completion_tokens")
-        ) or estimate_tokens(text)
+        tokens_in, tokens_out = _count_tokens(data, request, text)
         failure, reason = _find_fault(message, end, len(choices), thought)
         return Reply(
             text=text,
@@ -311,6 +302,12 @@ class Server:
             tokens_out=tokens_out,
             cost=dollars(request.server.price, tokens_in, tokens_out),
         )
+
+
+def _only_choice(choices: Any) -> Mapping[str, Any]:
+    # Of two choices nobody knows which one the judge means.
+    is_one = isinstance(choices, list) and len(choices) == 1
+    return _as_mapping(choices[0]) if is_one else {}
 
 
 def _find_fault(
@@ -420,6 +417,18 @@ async def _read_limited(response: Any) -> None:
 def _as_mapping(value: Any) -> Mapping[str, Any]:
     # Any part of a reply may be of another type than documented.
     return value if isinstance(value, dict) else {}
+
+
+def _count_tokens(
+    data: Mapping[str, Any], request: Request, text: str
+) -> tuple[int, int]:
+    """Tokens of prompt and reply; estimated where a count is absent or impossible."""
+    usage = _as_mapping(data.get("usage"))
+    return (
+        _token_count(usage.get("prompt_tokens"))
+        or estimate_chat_tokens(request.messages),
+        _token_count(usage.get("completion_tokens")) or estimate_tokens(text),
+    )
 
 
 def _token_count(n: Any) -> int:

@@ -333,10 +333,7 @@ class Runner:
             await self.answer(self.judge, question, verdicts)
         # The kit's own errors stop the run.
         except KitError as e:
-            self.fault = self.fault or e
-            lost = unknown(
-                e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
-            )
+            lost = self._stop_for(e)
         except Exception as e:
             log.error("judge %s raised an error", self.judge.name, exc_info=e)
             lost = unknown(f"{type(e).__name__}: {e}", "error")
@@ -344,6 +341,13 @@ class Runner:
             verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         for _, r, row in rows:
             row += [verdicts[r.id, c.id] for c in criteria]
+
+    def _stop_for(self, e: KitError) -> Reading:
+        """Ask nothing more; the reading of a place that got none."""
+        self.fault = self.fault or e
+        return unknown(
+            e.what, "transport" if isinstance(e, JudgeDownError) else "budget"
+        )
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -426,12 +430,7 @@ class Runner:
         if readings is None and self.dry:
             readings = [unknown("an estimate sends nothing", "budget")] * n_places
         if readings is None or len(readings) != n_places:
-            raise DataError(
-                f"plan() returned {count_of(len(readings or ()), 'reading')} for "
-                f"{count_of(n_places, 'verdict')}",
-                where=f"judge {judge.name!r}",
-                fix="return a reading for each of question.places",
-            )
+            raise _too_few_readings(judge, len(readings or ()), n_places)
         shares = _share_costs(call or {}, n_places)
         unreadable: set[str] = set()
         lasting: VerdictMap = {}
@@ -610,6 +609,15 @@ def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:
         f"the judge does not answer: {reasons[-1]}",
         where=f"judge {name!r}",
         fix="check base URL, model and key; stored verdicts are not paid again",
+    )
+
+
+def _too_few_readings(judge: Judge, n: int, n_places: int) -> DataError:
+    """The error of a judge whose plan leaves places without a reading, or has some too many."""
+    return DataError(
+        f"plan() returned {count_of(n, 'reading')} for {count_of(n_places, 'verdict')}",
+        where=f"judge {judge.name!r}",
+        fix="return a reading for each of question.places",
     )
 
 

@@ -103,11 +103,7 @@ def label(
         )
     sample = random.Random(seed).sample(pool, min(size, len(pool)))
     inclusion = next(iter(earlier["inclusion"].dropna()), len(sample) / len(pool))
-    # In the file's order, so that answers to one prompt are read together.
-    drawn = rows[units.isin(sample)].assign(inclusion=inclusion, rater="", label="")
-    # Most sets have criteria that are met or unmet only: then these columns are empty.
-    is_empty = (drawn[["levels", "points"]] == "").all()
-    return drawn.drop(columns=is_empty.index[is_empty]).reset_index(drop=True)
+    return _table_to_fill_in(rows[units.isin(sample)], inclusion)
 
 
 def _is_among(
@@ -115,6 +111,14 @@ def _is_among(
 ) -> NDArray[np.bool_]:
     """True for each row to label that one of these (task, answer, criterion) names."""
     return pd.MultiIndex.from_frame(rows[ID_COLUMNS]).isin([*ids])
+
+
+def _table_to_fill_in(rows: pd.DataFrame, inclusion: float) -> pd.DataFrame:
+    """The drawn rows in the file's order, so that answers to one prompt are read together."""
+    frame = rows.assign(inclusion=inclusion, rater="", label="")
+    # Most sets have criteria that are met or unmet only: then these columns are empty.
+    is_empty = (frame[["levels", "points"]] == "").all()
+    return frame.drop(columns=is_empty.index[is_empty]).reset_index(drop=True)
 
 
 def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:

@@ -344,11 +344,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         verdicts = [v for v in verdicts if v.answer_ids == response.ids]
         scores, steps = self.scores_and_steps(task, response, verdicts)
         _, low, high = steps[-1]
-        excluded = None
-        if paid_score(low, high, self.max_width * self.scale) is None:
-            excluded = "too much is unknown"
-        if not any(scores[c.name].applies and c.weight for c in self.components):
-            excluded = "no component applies"
+        excluded = self._why_excluded(low, high, scores)
         # Tokens of the verdicts that were judged now; a stored one costs nothing.
         fresh = [v for v in verdicts if not v.cached]
         return Grade(
@@ -374,6 +370,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 "details": {name: s.details for name, s in scores.items()},
             },
         )
+
+    def _why_excluded(
+        self, low: float, high: float, scores: ScoreByName
+    ) -> str | None:
+        """Why an answer earns no reward; None where it earns one."""
+        if not any(scores[c.name].applies and c.weight for c in self.components):
+            return "no component applies"
+        if paid_score(low, high, self.max_width * self.scale) is None:
+            return "too much is unknown"
+        return None
 
     def scores_and_steps(
         self, task: Task, response: Response, verdicts: list[Verdict]
@@ -412,21 +418,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
         shares : of the demands on the form that are fulfilled, for the low and the high end.
         """
-        low = high = total = 0.0
-        yield RewardStep("nothing applies", low, high)
-        for c in self.components:
-            score = scores[c.name]
-            if score.applies:
-                worst, best = c.worst_and_best(score.low, score.high)
-                low += c.weight * worst
-                high += c.weight * best
-                total += abs(c.weight)
-                yield RewardStep(f"add {c.name}, by its weight", low, high)
-        if self.combine == "mean" and total:
-            low, high = low / total, high / total
-            yield RewardStep(
-                f"divide by the sum of the weights, {total:g}", low, high
-            )
+        steps = list(self._combine_scores(scores))
+        yield from steps
+        _, low, high = steps[-1]
         if self.format.mode == "bonus":
             low += self.format.bonus * shares[0]
             high += self.format.bonus * shares[1]
@@ -448,6 +442,24 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         if self.scale != 1:
             low, high = low * self.scale, high * self.scale
             yield RewardStep(f"times {self.scale:g}", low, high)
+
+    def _combine_scores(self, scores: ScoreByName) -> Iterator[RewardStep]:
+        """The weighted sum, or mean, of the components that apply."""
+        low = high = total = 0.0
+        yield RewardStep("nothing applies", low, high)
+        for c in self.components:
+            score = scores[c.name]
+            if score.applies:
+                worst, best = c.worst_and_best(score.low, score.high)
+                low += c.weight * worst
+                high += c.weight * best
+                total += abs(c.weight)
+                yield RewardStep(f"add {c.name}, by its weight", low, high)
+        if self.combine == "mean" and total:
+            low, high = low / total, high / total
+            yield RewardStep(
+                f"divide by the sum of the weights, {total:g}", low, high
+            )
 
     def _range_of(self, scores: ScoreByName) -> tuple[float, float]:
         """The reward's range, with each score anywhere in its own range."""

@@ -50,17 +50,13 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         sections.append(section)
         cards += [replace(card, link=section.anchor) for card in answers]
     last = plots.Section(DISTRUST, doubts)
-    first = [
-        *doubts[:2],
-        f"All {count_of(len(doubts), 'caveat')} stand at the end.",
-    ]
     return plots.page(
         "Rubric rewards: report",
         # Answers first: whoever opens the page wants them, and may stop there.
         [
             _what_ran(runs),
             *cards,
-            plots.Card(DISTRUST, None, "\n".join(first), link=last.anchor),
+            _distrust_card(doubts, last.anchor),
             *sections,
             _comparisons(runs, seeds),
             plots.Section("Which runs are these?", [_run_table(runs, path.parent)]),
@@ -68,6 +64,12 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         ],
         path=path,
     )
+
+
+def _distrust_card(doubts: Sequence[str], link: str) -> plots.Card:
+    """The first caveats, with a link to all of them."""
+    words = f"All {count_of(len(doubts), 'caveat')} stand at the end."
+    return plots.Card(DISTRUST, None, "\n".join([*doubts[:2], words]), link=link)
 
 
 def _notebook_section(

@@ -213,9 +213,7 @@ def cluster_variance(
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
         return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
-    rows, total = np.bincount(group, w), np.bincount(group, psi)
-    # without a model; a few clusters lie nearer to their own mean than to the true one
-    robust = float(total @ total) * len(total) / max(len(total) - 1, 1)
+    rows, robust = np.bincount(group, w), _robust_variance(psi, group)
     n_effective, pairs = kish_size(rows), float(rows @ rows) - n
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
@@ -228,6 +226,13 @@ def cluster_variance(
     model = square / max(n - 1, 1) * float(squares @ effect)
     df = max(kish_size(effect * squares / rows) - 1, 1.0)
     return ClusterVariance(max(model, robust), df, n_effective)
+
+
+def _robust_variance(psi: Floats, group: Ints) -> float:
+    """The variance as the sums of influences by cluster show it, without a model."""
+    total = np.bincount(group, psi)
+    # a few clusters lie nearer to their own mean than to the true one
+    return float(total @ total) * len(total) / max(len(total) - 1, 1)
 
 
 def _cautious_icc(icc: float, pairs: float, psi: Floats, group: Ints) -> float:

@@ -129,12 +129,7 @@ def make_forecast(
         size=size,
         reward=look.mean(),
         pass_1=look.mean(right),
-        # an unknown answer is no success here: the forecast must not promise
-        pass_k=mean(
-            (per_cluster([x or 0.0 for x in right], look.clusters) > 0).astype(
-                float
-            )
-        ),
+        pass_k=pass_at_k(right, look.clusters),
         groups=health(zip(look.clusters, grades, strict=True)),
         answers=total,
         others=evaluations + trivial,
@@ -154,6 +149,12 @@ def grade_and_measure(
         (time.perf_counter() - start) / len(answers),
         (reward.budget.usd_spent - paid) / len(answers),
     )
+
+
+def pass_at_k(right: Sequence[float | None], prompts: Sequence[str]) -> Estimate:
+    """The share of prompts with an answer that is right."""
+    # an unknown answer is no success here: the forecast must not promise
+    return mean((per_cluster([x or 0.0 for x in right], prompts) > 0).astype(float))
 
 
 def answers_of_run(
