@@ -4,8 +4,11 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 import kit
 
@@ -53,12 +56,14 @@ def demo(
     for number, book in enumerate(books, 1):
         _echo(f"[{number} of {len(books)}] {book.stem}")
         # A notebook that compares runs reads those of this demo.
-        here = (
-            {"runs_dir": str(base)}
-            if "runs_dir" in kit.runs.parameters.read(book)
-            else {}
+        names = kit.runs.parameters.read(book).keys() & {"runs_dir"}
+        ended = run(
+            str(book),
+            profile=profile,
+            set=dict.fromkeys(names, str(base)),
+            out=base,
+            again=again,
         )
-        ended = run(str(book), profile=profile, set=here, out=base, again=again)
         if ended.code:
             return ended
     return report(base)
@@ -121,7 +126,12 @@ def inspect(
         on_error = "skip"
     tasks = kit.load(file, format=format, fields=map, on_error=on_error)
     asking = _asking(judge, model, base_url, ledger=ledger)
+    if out:
+        _spare_other_files(
+            out, file, lambda old: _records(kit.load(old)) == _records(tasks)
+        )
     if draft:
+        _spare_other_files(draft, "this draft", lambda old: False)
         # A draft begins with answers and has no criteria to lint yet.
         proposal = kit.draft(tasks, **asking)
         kit.save(draft, proposal)
@@ -158,11 +168,14 @@ def _inspection(tasks: Any, findings: Any, lint: bool) -> Iterator[Any]:
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
         yield from (kit.summarize(tasks).table(), str(findings))
-    if lint:
-        for equal in group(
-            ((f.severity, f.message), f) for f in findings.findings
-        ).values():
-            yield _line_of(*equal)
+    by_message = group(
+        ((f.severity, f.message), f)
+        for f in findings.findings
+        # Rows that were left out are never left unsaid.
+        if lint or f.severity == "error"
+    )
+    for equal in by_message.values():
+        yield _line_of(*equal)
 
 
 def _after_inspect(
@@ -234,7 +247,11 @@ def judge(
     if estimate:
         # An audit judges the plain answers as well; these verdicts are there already.
         measure = kit.tuning.estimate_audit if audit else kit.estimate
-        return Output(data=measure(tasks=both, **asking))
+        usage = measure(tasks=both, **asking)
+        return Output(
+            lines=[f"{kit.judge_of(asking['judge']).name}: {usage}"], data=usage
+        )
+    _spare_other_files(out, "verdicts of a judge", _is_judged)
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     # Written before the scores: a wrong --reward must not cost the verdicts.
     verdicts = _write_verdicts(out, both, **asking, budget=budget, retry=retry)
@@ -317,7 +334,14 @@ def answer(
     """
     _spare_inputs(out, tasks, system)
     source = _asking(model, None, base_url, None, set)["judge"]
-    _spare_other_answers(out, name or kit.evaluation.source_name(source))
+    writer = name or kit.evaluation.source_name(source)
+    _spare_other_files(
+        out,
+        f"answers of {writer!r}",
+        lambda old: (
+            {getattr(r, "source", "") for r in _records(kit.load(old))} == {writer}
+        ),
+    )
     options: dict[str, Any] = {
         "n": n,
         "temperature": temperature,
@@ -339,11 +363,10 @@ def answer(
     )
     kit.save(out, kit.data.TaskSet(responses=answers.responses))
     cut = sum(response.truncated for response in answers.responses)
-    note = f"{count_of(cut, 'answer')} cut at {max_tokens} tokens; --max-tokens raises the limit"
     return Output(
         lines=[
             f"{count_of(len(answers.responses), 'answer')} to {count_of(len(answers), 'prompt')}: {out}",
-            note if cut else "",
+            _cut_note(cut, max_tokens),
         ],
         data={
             "answers": len(answers.responses),
@@ -355,6 +378,12 @@ def answer(
     )
 
 
+def _cut_note(cut: int, max_tokens: int) -> str:
+    """How many answers were cut; nothing where none was."""
+    note = f"{count_of(cut, 'answer')} cut at {max_tokens} tokens; --max-tokens raises the limit"
+    return note if cut else ""
+
+
 def compare(
     tasks: str,
     /,
@@ -362,6 +391,7 @@ def compare(
     judge: str = "code",
     base_url: str | None = None,
     reward: str = "rubric",
+    on_missing: Literal["raise", "skip"] = "raise",
     ledger: Path | None = None,
     budget_usd: float | None = None,
     budget_calls: int | None = None,
@@ -374,16 +404,17 @@ def compare(
         judge: code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
         base_url: of the judge's server; the key comes from the environment
         reward: how verdicts become scores: rubric, a preset or a YAML file
+        on_missing: stop where a model did not answer a prompt, or leave such prompts out (skip)
         ledger: stored verdicts (default: in the kit's cache)
         budget_usd: stop before more is spent (exit code 4)
         budget_calls: stop before more is spent (exit code 4)
     """
-    by_model = {Path(file).stem: file for file in answers}
     comparison = kit.compare(
         _joined(tasks, answers[0] if len(answers) == 1 else None),
-        by_model if len(answers) > 1 else None,
+        {Path(file).stem: file for file in answers} if len(answers) > 1 else None,
         **_asking(judge, None, base_url, ledger=ledger),
         reward=reward,
+        on_missing=on_missing,
         budget=kit.Budget(calls=budget_calls, usd=budget_usd),
     )
     table, kinds = comparison.table(), comparison.by_kind()
@@ -477,25 +508,19 @@ def tune(
         **_asking(judge, model, base_url, prompt, set, ledger),
         budget=kit.Budget(usd=budget_usd),
     )
-    texts = {n: Path(file).read_text("utf-8-sig") for n, file in trials.items()}
-    old = out.read_text("utf-8-sig", "replace").strip() if out.exists() else ""
-    # Before anything is paid: a prompt that was written by hand is nowhere else.
-    if (
-        old not in map(str.strip, ("", bench.prompt, *texts.values()))
-        and not bench.copy_of_export(old).exists()
-    ):
-        raise kit.DataError(
-            f"{out} holds something else than a prompt that was tried, and would be replaced",
-            fix=f"--out {_free_name(out)}",
-        )
+    _spare_other_files(out, "a prompt that was tried", bench.has_written)
     # Prompts are tried before the search, so that its winner is compared with them too.
-    for name, text in texts.items():
-        bench.try_(name, text)
+    for name, path in trials.items():
+        bench.try_(name, Path(path).read_text("utf-8-sig"))
     if search:
         bench.search()
     table, keep = bench.table(), keep or bench.choose()
     place = bench.export(out, keep)
-    lines = [repr(bench), table, f"prompt of the trial {keep!r}: {place}"]
+    lines = [
+        repr(bench),
+        table,
+        f"prompt of the trial {keep!r}: {place} (trials that judge less than 80 % of dev are not chosen)",
+    ]
     data: Any = table
     if test:
         reading = bench.test(keep)
@@ -652,6 +677,7 @@ def view(
         out: file of the page
     """
     _spare_inputs(out, verdicts, tasks, answers, labels)
+    _spare_other_files(out, "a page", _is_page)
     if Path(verdicts).is_file() or verdicts.endswith(".jsonl"):
         # a file that is missing, or without tasks, says so itself
         both = _joined(tasks or verdicts, answers)
@@ -699,6 +725,7 @@ def calibrate(
         html: page of the reliability diagram
     """
     _spare_inputs(html, file)
+    _spare_other_files(html, "a page", _is_page)
     curve = kit.reliability(
         kit.data.read_table(file, numbers=(confidence, correct)),
         confidence,
@@ -952,12 +979,13 @@ def _judges() -> Iterator[tuple[str, str, str]]:
         warning or model,
         "name another one with --model" if warning else "",
     )
-    key = (
+    yield (
+        "OPENAI_API_KEY",
         "set"
         if "OPENAI_API_KEY" in os.environ
-        else "not set; OpenAI's own models need it"
+        else "not set; OpenAI's own models need it",
+        "",
     )
-    yield "OPENAI_API_KEY", key, ""
 
 
 def _line_of(finding: Any, *others: Any) -> str:
@@ -992,25 +1020,42 @@ def _spare_inputs(out: Path | None, *inputs: Any) -> None:
             )
 
 
-def _spare_other_answers(out: Path, source: str) -> None:
-    """DataError where a file holds something else than this source's answers, which the ledger has."""
+def _spare_other_files(
+    out: Path, what: str, is_ours: Callable[[Path], bool]
+) -> None:
+    """DataError where a file holds something else than `what`, which may be replaced."""
     # A run that got no answer left an empty file.
     if out.exists() and out.stat().st_size:
-        old = kit.load(out)
-        if (
-            old.tasks
-            or old.verdicts
-            or {r.source for r in old.responses} != {source}
-        ):
-            raise kit.DataError(
-                f"{out} holds something else than answers of {source!r}, and would be replaced",
-                fix=f"--out {_free_name(out)}",
-            )
+        # What cannot be read is not ours.
+        with suppress(kit.KitError, UnicodeError):
+            if is_ours(out):
+                return
+        raise kit.DataError(
+            f"{out} holds something else than {what}, and would be replaced",
+            fix=f"give the output another name, such as {_free_name(out)}",
+        )
+
+
+def _is_page(file: Path) -> bool:
+    return file.read_text("utf-8").lstrip().lower().startswith("<!doctype html>")
+
+
+def _is_judged(file: Path) -> bool:
+    judges = (getattr(r, "judge", "human") for r in _records(kit.load(file)))
+    return not any(name.startswith("human") for name in judges)
+
+
+def _records(tasks: Any) -> list[Any]:
+    return [*tasks.responses, *tasks.tasks, *tasks.verdicts]
 
 
 def _labels(files: str) -> list[Any]:
-    """People's labels of one file, or of several with commas between."""
-    return [v for name in files.split(",") for v in kit.load(name).verdicts]
+    """People's labels of one file, or of several with commas between. Who has no name is called by the file's."""
+    return [
+        replace(v, judge=f"human:{Path(name).stem}") if v.judge == "human" else v
+        for name in files.split(",")
+        for v in kit.load(name).verdicts
+    ]
 
 
 def _joined(tasks: str, answers: str | None) -> Any:
@@ -1035,7 +1080,10 @@ def _asking(
     more = {name: value for name, value in more.items() if value is not None}
     kind, _, subject = (judge or "").partition(":")
     if kind.startswith("{"):
-        judge = settings.parse(judge, "--judge")
+        if model:
+            more["model"] = model
+        # An option that a mapping has, too, wins; one that its kind does not have is refused.
+        judge = {**settings.parse(judge, "--judge"), **more}
     elif model or more:
         # "small" names no subject, and "" would be taken for one
         judge = {kind: model or subject or None, **more}

@@ -412,6 +412,8 @@ def read_labels(row: Row) -> None:
             row[key] = value[1:]
     ids = (row.need_id(IDS[0]), row.need_id(IDS[1]), row.need_id(IDS[2]))
     label, points = {row.take("rater"): row.take("label")}, row.take("points")
+    if all(map(is_blank, label.values())):
+        row.note("blank-label", "a label is not filled in")
     about = {"text": "-", "levels": row.json(list, "levels")}
     for key in FOR_RATERS:
         row.take(key)

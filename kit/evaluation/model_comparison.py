@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import chain, permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -43,11 +43,13 @@ class ModelComparison:
 
     answers : a DataFrame, one row an answer, as `kit.table` makes it of grades, with model, passed (1, 0 or NaN),
         answer_cost (US dollars, NaN where the price is unknown) and seconds. verdicts : the same, one row a verdict.
+    left_out : prompts that not all models answered.
     """
 
     answers: pd.DataFrame
     verdicts: pd.DataFrame
     reward_range: tuple[float, float]
+    left_out: int = 0
 
     @property
     def models(self) -> list[str]:
@@ -148,6 +150,8 @@ class ModelComparison:
         """What may be claimed: which models are better or worse than the first one, and what is unknown."""
         words = [f"{m} is {_describe_gap(e)}" for m, e in self.differences.items()]
         prompts = count_of(len(self.rewards_by_prompt), "prompt")
+        if self.left_out:
+            prompts += f" (without {self.left_out} that not all models answered)"
         text = f"Compared with {self.models[0]} on {prompts}: {'; '.join(words)}."
         unknown = self.verdicts[self.verdicts["failure"].notna()]
         if len(unknown):
@@ -198,6 +202,7 @@ def compare(
     *,
     judge: JudgeSource = "code",
     reward: RewardSource = "rubric",
+    on_missing: Literal["raise", "skip"] = "raise",
     ledger: LedgerLike = None,
     budget: Budget | None = None,
     progress: bool = True,
@@ -207,7 +212,8 @@ def compare(
     answers : name of a model -> its answers (a file, a TaskSet, or Responses). None: the answers of the tasks, a
         model for each `source`. The first model is the one that the others are compared with.
     judge, reward, ledger, budget : as in `kit.judge` and `kit.grade`.
-    DataError where two models answered different prompts: a model that skips hard ones would look better.
+    on_missing : "raise" is a DataError where two models answered different prompts: a model that skips hard ones would
+        look better. "skip" compares the prompts that all answered, and counts the others.
 
     >>> from kit.records import Criterion, Task
     >>> check = {"name": "contains", "any": ["hello"]}
@@ -220,7 +226,10 @@ def compare(
     composer = Composer.from_config(reward)
     by_id = {t.id: t for t in tasks_of(tasks)}
     rows, verdict_rows, ranges = [], [], []
-    for model, responses in _answers_by_model(tasks, answers, by_id).items():
+    by_model, left_out = _common_answers(
+        _answers_by_model(tasks, answers, by_id), on_missing
+    )
+    for model, responses in by_model.items():
         pairs = [(by_id[r.task_id], r) for r in responses]
         verdicts = wait(
             ajudge_pairs(
@@ -245,6 +254,7 @@ def compare(
         answers=pd.concat(rows).fillna({"kind": ""}).astype({"score": float}),
         verdicts=pd.concat(verdict_rows),
         reward_range=(min(lows), max(highs)),
+        left_out=left_out,
     )
 
 
@@ -288,22 +298,37 @@ def _answers_by_model(
             where="compare(answers=)",
             fix="give a file for each model, or answers whose `source` names the model",
         )
-    answered = {name: {r.task_id for r in rows} for name, rows in by_model.items()}
-    if absent := set().union(*answered.values()) - by_id.keys():
+    answered = {r.task_id for r in chain(*by_model.values())}
+    if absent := answered - by_id.keys():
         raise DataError(
             f"there is no task {min(absent)!r}",
             where="compare(answers=)",
             fix="give the tasks that were answered",
         )
+    return by_model
+
+
+def _common_answers(
+    by_model: Mapping[str, list[Response]], on_missing: str
+) -> tuple[dict[str, list[Response]], int]:
+    """The answers to prompts that all models answered, and the number of the other prompts; see `compare`."""
+    answered = {name: {r.task_id for r in rows} for name, rows in by_model.items()}
+    common = set.intersection(*answered.values())
     for has, lacks in permutations(answered, 2):
-        if different := answered[has] - answered[lacks]:
+        different = answered[has] - answered[lacks]
+        if different and (on_missing == "raise" or not common):
             raise DataError(
                 f"{has!r} answered task {min(different)!r}, and {lacks!r} did not "
                 f"({len(different)} such tasks)",
                 where="compare(answers=)",
-                fix="let all models answer the same prompts",
+                fix="let all models answer the same prompts, or leave others out: "
+                'on_missing="skip" (--on-missing skip)',
             )
-    return by_model
+    answers = {
+        name: [r for r in rows if r.task_id in common]
+        for name, rows in by_model.items()
+    }
+    return answers, len(set().union(*answered.values()) - common)
 
 
 def _describe_gap(gap: Estimate) -> str:

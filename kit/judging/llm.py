@@ -50,7 +50,8 @@ class Options(
     how : "all" criteria in one call, "one" criterion a call, k criteria a call, or
         "word": one yes or no per criterion with P(met) from its log-probabilities, which
         decides (met from .5 on), and without a reason. The word itself decides where the
-        server gives no log-probabilities. Each word has a connection of its own.
+        server gives no log-probabilities. Each word has a connection of its own. A criterion with
+        levels or points gets all or nothing, and the reason says so.
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
@@ -149,7 +150,10 @@ class LLMJudge(Judge):
     def parse(self, reply: Reply, question: Question) -> list[Reading]:
         """A reading for each of `question.places`, out of a finished reply."""
         if self.gives_p:
-            return [read_one_word(reply)]
+            reading = read_one_word(reply)
+            if question.criterion.scale != "binary" and "failure" not in reading:
+                reading["reason"] = 'one word chooses no level: how="all" does'
+            return [reading]
         return read_reply(reply.text, question, confidence=self.options.confidence)
 
     def split(self, question: Question) -> list[Question]:

@@ -29,8 +29,8 @@ FAILURES = {
         "use another model",
     ),
     "abstain": (
-        "the judge said that it cannot tell",
-        "make the criterion decidable",
+        "the judge cannot tell, or there is none",
+        "name a judge (--judge), or make the criterion decidable",
     ),
     "contradiction": (
         "votes or verdicts disagree evenly",

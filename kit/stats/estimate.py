@@ -129,7 +129,12 @@ class Estimate(PrintedResult):
             )
 
     def __str__(self) -> str:
-        text = f"{format_number(self.value)} {format_interval(self.low, self.high)}, n={self.n}"
+        return f"{format_number(self.value)} {format_interval(self.low, self.high)}, {self.counts}"
+
+    @property
+    def counts(self) -> str:
+        """The known rows, their clusters, and the unknown rows, as text."""
+        text = f"n={self.n}"
         if self.n_clusters is not None and self.n_clusters != self.n:
             text += f" in {count_of(self.n_clusters, 'cluster')}"
         if self.missing:
@@ -377,7 +382,7 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     if math.isnan(e.scale):
         return f"{noun[0].upper()}{noun[1:]} is {e}."
     if e.note == NO_DIFFERENCE:
-        return f"No difference in {noun}: {e.note} (n={e.n})."
+        return f"No difference in {noun}: {e.note} ({e.counts})."
     if new and old:
         noun += f" of {new} over {old}"
     text, side = str(e), "loss"

@@ -245,7 +245,10 @@ class Agreement(PrintedResult):
             return (
                 f"The judge agrees with people beyond chance: kappa {self.kappa}."
             )
-        return f"Agreement beyond chance is not shown: kappa {self.kappa}."
+        return (
+            f"Agreement beyond chance is not shown: kappa {self.kappa}"
+            f"{self.kappa.note and f' ({self.kappa.note})'}."
+        )
 
     def measures(self) -> dict[str, Estimate]:
         """Each measure by its name."""

@@ -531,12 +531,16 @@ class Workbench:
         settings of the trial are options of the judge and are not in it.
         """
         text = self.trial(name or self.choose()).prompt.strip()
-        paths.write(self.copy_of_export(text), text)
+        paths.write(self.seals / f"{fingerprint(text)}.txt", text)
         return paths.write(path, f"{text}\n")
 
-    def copy_of_export(self, text: str) -> Path:
-        """Where a prompt is kept that a trial wrote, in this run or in an earlier one; any other has no copy."""
-        return self.seals / f"{fingerprint(text)}.txt"
+    def has_written(self, file: Path) -> bool:
+        """True for a file with the first prompt, or with one that `export` wrote, now or in an earlier run."""
+        text = file.read_text("utf-8-sig").strip()
+        return (
+            text == self.prompt.strip()
+            or (self.seals / f"{fingerprint(text)}.txt").exists()
+        )
 
     def plot(self, **options: Any) -> Figure:
         """The agreement of all trials on dev, with intervals; the title says what the best one gained."""
@@ -633,12 +637,14 @@ def parts_of_rows(
 
 
 def small_parts(rows: pd.DataFrame) -> str:
-    """Which parts have too few prompts, as a sentence; empty where all have enough."""
+    """Which parts have too few prompts or groups, as a sentence; empty where all have enough."""
     prompts = (
         rows.groupby("part")["cluster"].nunique().reindex(PART_NAMES, fill_value=0)
     )
     few = ", ".join(prompts.index[prompts < MIN_PROMPTS])
-    return f"fewer than {MIN_PROMPTS} prompts fall into {few}" if few else ""
+    return (
+        f"fewer than {MIN_PROMPTS} prompts or groups fall into {few}" if few else ""
+    )
 
 
 def _tracked_and_fed(train: pd.DataFrame) -> tuple[list[int], list[int]]:

@@ -99,6 +99,7 @@ def test_help_is_fast():
     assert cpu_seconds("-m", "kit", "--help") <= 4.5 * cpu_seconds("-c", "import cyclopts")
 
 
+MAPPED = ["--judge", '{"endpoint": "m"}', "--base-url", "http://127.0.0.1:9/v1"]
 WRONG = [
     (["juge"], 2, "Did you mean"),
     (["judge"], 2, "TASKS requires"),
@@ -126,7 +127,11 @@ WRONG = [
     (["answer", "tasks.jsonl", "--model", "small", "--out", "tasks.jsonl"], 2, "would replace"),
     (["tune", "tasks.jsonl", "--try", "a=answers.jsonl", "--out", "answers.jsonl"], 2, "replace"),
     (["view", "tasks.jsonl", "--out", "tasks.jsonl"], 2, "would replace the input"),
-    (["answer", "tasks.jsonl", "--model", "endpoint:m"], 2, "--out answers_2.jsonl"),
+    (["answer", "tasks.jsonl", "--model", "endpoint:m"], 2, "such as answers_2.jsonl"),
+    (["judge", "tasks.jsonl", "--out", "answers.jsonl"], 2, "else than verdicts of a judge"),
+    (["inspect", "answers.jsonl", "--out", "tasks.jsonl"], 2, "such as tasks_2.jsonl"),
+    (["view", "nowhere", "--out", "tasks.jsonl"], 2, "something else than a page"),
+    (["judge", "tasks.jsonl", "answers.jsonl", *MAPPED], 5, "where: http://127.0.0.1:9/v1"),
     (["answer", "answers.jsonl", "--model", "endpoint:m", "--out", "n"], 2, "no prompt to answer"),
     (["check", "tasks.jsonl"], 2, "more words than the command takes: ['tasks.jsonl']"),
 ]
@@ -358,7 +363,7 @@ def test_a_table_is_plain_when_piped_and_folds_in_a_terminal(own, capsys, monkey
     sentence, _, head, row, following = piped.splitlines()
     assert code == 0 and "verdicts (0 calls" in sentence and following.startswith("next: kit view")
     assert head.index("verdicts") + len("verdicts") == row.index("934") + 3
-    assert "\x1b" not in piped and "the judge said that it cannot tell" in row
+    assert "\x1b" not in piped and "the judge cannot tell" in row
     monkeypatch.setenv("COLUMNS", "80")
     for name, is_bold in (("xterm-256color", True), ("dumb", False)):
         monkeypatch.setenv("TERM", name)

@@ -212,6 +212,7 @@ def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():
     label = {"task_id": "t", "response_id": "r", "criterion_id": "k", "label": "met"}
     for same in (s, load([label, label])):
         assert [(f.code, f.rows) for f in same.findings] == [("equal-rows", 1)]
+    assert [f.code for f in load([label, {**label, "label": ""}]).findings] == ["blank-label"]
     assert "two different tasks have the id 'good'" in message([GOOD, {**GOOD, "prompt": "q"}])
 
 

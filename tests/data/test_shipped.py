@@ -1,5 +1,7 @@
 """The files that are shipped, and real files of others, load with the counts that are documented."""
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -103,10 +105,7 @@ def test_infobench_needs_one_rename():
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_tasks_load_in_seconds(tmp_path):
-    import json
-    import time
-
+def test_a_hundred_thousand_tasks_load_in_the_time_of_some_parses(tmp_path):
     path = tmp_path / "big.jsonl"
     rubric = [{"text": f"Criterion {k} is clear.", "weight": k} for k in range(1, 6)]
     with path.open("w") as f:
@@ -115,6 +114,8 @@ def test_a_hundred_thousand_tasks_load_in_seconds(tmp_path):
             for n in range(100_000)
         )
     start = time.process_time()
+    assert len(list(map(json.loads, path.read_text().splitlines()))) == 100_000
+    parsed = time.process_time()
     s = load(path)
+    assert time.process_time() - parsed < 30 * (parsed - start)
     assert len(s) == 100_000 and sum(len(t.criteria) for t in s) == 500_000
-    assert time.process_time() - start < 20

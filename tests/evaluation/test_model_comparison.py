@@ -85,6 +85,11 @@ def test_models_with_other_prompts_are_refused(models, message):
         kit.compare(TASKS, models)
 
 
+def test_prompts_that_not_all_answered_may_be_left_out_and_are_counted():
+    c = kit.compare(TASKS, {"a": MODELS["base"], "b": MODELS["good"][1:]}, on_missing="skip")
+    assert "on 11 prompts (without 1 that not all models answered)" in c.sentence
+
+
 def test_the_models_of_a_data_set_are_the_sources_of_its_answers():
     both = [
         Response(task_id=t.id, id=f"{t.id}-{m}", text=text, source=m)

@@ -94,6 +94,9 @@ def test_scales():
     with FakeServer(lambda a: obj(a, {"c1": "fair", "c2": 3, "c3": 5})) as server:
         verdicts = kit.judge(task, answers(1), judge=endpoint(server), progress=False)
         assert server.calls[0].words["c2"][0] == "a number from 0 to 4"
+    with FakeServer() as server:
+        verdicts_by_word = kit.judge(task, answers(1), judge=endpoint(server, how="word"))
+    assert "chooses no level" in verdicts_by_word[0].reason
     assert [(v.status, v.value) for v in verdicts] == [
         ("level", 0.5),
         ("level", 0.75),

@@ -120,6 +120,9 @@ def gain(value: float, half: float, n: int, **more: float) -> Estimate:
     return Estimate(value, value - half, value + half, n=n, **{"scale": 1.0, **more})
 
 
+UNKNOWN_ROWS = "No difference in score: no row differs (n=2, 7 unknown)."
+
+
 @pytest.mark.parametrize(
     ("e", "start"),
     [
@@ -136,6 +139,7 @@ def gain(value: float, half: float, n: int, **more: float) -> Estimate:
             "No difference in score: no row differs",
         ),
         (stats.difference([1, 0] * 15, [1, 0] * 15), "No difference in score: no row differs"),
+        (Estimate(0, 0, 0, n=2, scale=1.0, missing=7, note="no row differs"), UNKNOWN_ROWS),
     ],
 )
 def test_claims(e: Estimate, start: str) -> None:
