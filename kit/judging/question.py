@@ -122,7 +122,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[dict[str, str]]
     max_tokens: int
     fields: Mapping[str, Any] = {}
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] | None = None
 
 
 class Reply(msgspec.Struct, kw_only=True):

@@ -575,7 +575,9 @@ class Runner:
             "tokens_out": reply.tokens_out,
             "cost": reply.cost,
             "settings": server.clean(
-                canonical({**request.settings, "left out": sorted(server.refused)})
+                canonical(
+                    {**(request.settings or {}), "left out": sorted(server.refused)}
+                )
             ),
             "request": json.dumps(
                 [
