@@ -398,6 +398,8 @@ def compare(
 ) -> Output:
     """Compare models by the reward of their answers to the same prompts.
 
+    An answer passes where it meets every criterion and has no fault.
+
     Args:
         tasks: a file with prompts
         answers: a file for each model; the first is compared with the others. One or none: models are its sources
@@ -551,6 +553,8 @@ def agree(
 ) -> Output:
     """How far a judge agrees with people: overall, per criterion, with intervals.
 
+    A level, or points, count as met from one half on.
+
     Args:
         tasks: files; verdicts are what `kit judge` wrote
         verdicts: files; verdicts are what `kit judge` wrote
@@ -578,6 +582,8 @@ def rate(
     design: Literal["random", "shifted"] = "random",
 ) -> Output:
     """The rate that people would see, from a judge's verdicts and a few labels.
+
+    It is the share of verdicts that give credit (met, or unmet where the weight is negative), without those by code.
 
     Args:
         tasks: files; verdicts are what `kit judge` wrote
